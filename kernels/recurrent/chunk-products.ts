@@ -1,7 +1,7 @@
 import type { ChunkParts } from './chunk-parts.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { dot, productWithTransposed } from './matrices.js';
+import { dot, productWithTransposed } from './matrix/matrices.js';
 
 /**
  * Receives keys decayed to row s, one after the other for j ≤ s: row j of `decayed` is the key of token j; good until the next row.

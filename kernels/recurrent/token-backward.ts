@@ -1,7 +1,7 @@
 import { stretchesOf, type RunContext } from './context.js';
 import { gradientRows, type BackwardPass, type OutputGradientReader } from './gradient-rows.js';
 import type { InputReader, TokenInputs } from './inputs.js';
-import { dotRows } from './matrices.js';
+import { dotRows } from './matrix/matrices.js';
 import { tokensAtATime } from './token-forward.js';
 import { tokenSteps, type TokenSteps } from './token-steps.js';
 import { backwardSteps } from './token-undo.js';

@@ -3,11 +3,8 @@ export {
   type RecurrentOracleOptions,
   type RecurrentReference,
 } from './recurrent-oracle.js';
-export {
-  recurrentGradients,
-  type RecurrentGradientReference,
-  type RecurrentGradients,
-} from './recurrent-gradients.js';
+export { recurrentGradients, type RecurrentGradientReference } from './recurrent-gradients.js';
+export type { RecurrentGradients } from './token-gradients.js';
 export {
   mamba2Recurrence,
   stepsOf as mamba2Steps,

@@ -15,17 +15,7 @@ import { chainGradients } from './mamba2/chain-gradients.js';
 import { mamba2Recurrence } from './mamba2/plain-problem.js';
 import type { RecurrentOracleOptions } from './recurrent-oracle.js';
 import type { State } from './state.js';
-import type { TokenGradients } from './token-gradients.js';
-
-/** Exact gradients of a recurrence by the names of their tensors, in the layouts of `recurrentQuantityShape`; the problem has the others not. */
-export interface RecurrentGradients extends TokenGradients {
-  readonly dinitial_state?: ScaledReferenceQuantity;
-  /** Of Mamba-2, whose dv is that of x. */
-  readonly ddt?: ScaledReferenceQuantity;
-  readonly dA?: ScaledReferenceQuantity;
-  readonly dD?: ScaledReferenceQuantity;
-  readonly ddt_bias?: ScaledReferenceQuantity;
-}
+import type { RecurrentGradients } from './token-gradients.js';
 
 /** Exact gradients of linear attention, each value with a proven radius: ∞ where fp64 overflowed. */
 export interface RecurrentGradientReference {

@@ -20,6 +20,16 @@ export interface TokenGradients {
   readonly dbeta?: ScaledReferenceQuantity;
 }
 
+/** Exact gradients of a recurrence by the names of their tensors, in the layouts of `recurrentQuantityShape`; the problem has the others not. */
+export interface RecurrentGradients extends TokenGradients {
+  readonly dinitial_state?: ScaledReferenceQuantity;
+  /** Of Mamba-2, whose dv is that of x. */
+  readonly ddt?: ScaledReferenceQuantity;
+  readonly dA?: ScaledReferenceQuantity;
+  readonly dD?: ScaledReferenceQuantity;
+  readonly ddt_bias?: ScaledReferenceQuantity;
+}
+
 /** What the backward pass of a value head works with, token by token. */
 export interface Backward {
   readonly shares: TokenGradients;

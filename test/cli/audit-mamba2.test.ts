@@ -51,7 +51,14 @@ async function written(
   const { dt, a: A, d: D, z, dtBias, dtSoftplus, dtLimit } = problem.mamba2!;
   const states = initialState!.shape;
   const tensors: Readonly<Record<string, Tensor | undefined>> = {
-    ...{ C, B, x, dt, A, D, z, dt_bias: dtBias },
+    C,
+    B,
+    x,
+    dt,
+    A,
+    D,
+    z,
+    dt_bias: dtBias,
     initial_states: initialState && valueFirst(initialState),
     out: tensor('bf16', x.shape, (i) => out![i]),
     final_states: valueFirst(tensor('fp32', states, (i) => final_state![i])),
@@ -70,9 +77,10 @@ async function written(
         ],
   );
   const numbers = Int32Array.from({ length: 110 }, (_, i) => (i < 70 ? 0 : 1));
-  const places = notes.cu_seqlens === '' ? [
-    { name: 'seq_idx', dtype: 'I32', shape: [1, 110], bytes: new Uint8Array(numbers.buffer) },
-  ] : [];
+  const places =
+    notes.cu_seqlens === ''
+      ? [{ name: 'seq_idx', dtype: 'I32', shape: [1, 110], bytes: new Uint8Array(numbers.buffer) }]
+      : [];
   const { cu_seqlens, ...others } = { cu_seqlens: (cuSeqlens ?? []).join(','), ...notes };
   await writeRawTensors(at(name), [...raw, ...places] as never, {
     family: 'mamba2',
@@ -119,10 +127,15 @@ describe('an audit of a file of Mamba-2', () => {
 
   it('takes a seq_idx for ends, and says that a kernel left dt_limit out', async () => {
     const problem = mamba2Problem({ ...drawn, dtLimit: [0, Infinity], bias: 0 });
-    const path = await written('limit.safetensors', problem, {}, {
-      dt_limit: '[0, 0.4]',
-      cu_seqlens: '',
-    });
+    const path = await written(
+      'limit.safetensors',
+      problem,
+      {},
+      {
+        dt_limit: '[0, 0.4]',
+        cu_seqlens: '',
+      },
+    );
     const { status, stdout } = await runInProcess('audit', path);
     expect(status).toBe(1);
     expect(stdout).toContain('the limits of dt are ignored');

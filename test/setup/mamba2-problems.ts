@@ -1,6 +1,10 @@
 import { randomValues } from '../../properties/problems/values.js';
 import type { FormatName } from '../../src/formats/index.js';
-import { usualStepLimit, type Mamba2Inputs, type RecurrentProblem } from '../../src/problem/index.js';
+import {
+  usualStepLimit,
+  type Mamba2Inputs,
+  type RecurrentProblem,
+} from '../../src/problem/index.js';
 import { tensor } from './problems.js';
 
 /** What a Mamba-2 problem is drawn from. */

@@ -48,9 +48,14 @@ const stepFaults: readonly RecurrentFault[] = [
   mamba2Fault('softplus-missing', 'the softplus of dt is left out', hasSoftplus, {
     inputs: () => ({ dtSoftplus: false }),
   }),
-  mamba2Fault('softplus-twice', 'dt goes through a softplus that it had before', (inputs) => !inputs.dtSoftplus, {
-    inputs: () => ({ dtSoftplus: true }),
-  }),
+  mamba2Fault(
+    'softplus-twice',
+    'dt goes through a softplus that it had before',
+    (inputs) => !inputs.dtSoftplus,
+    {
+      inputs: () => ({ dtSoftplus: true }),
+    },
+  ),
   mamba2Fault('softplus-threshold-2', 'the softplus is its argument from 2 on', hasSoftplus, {
     steps: { threshold: 2 },
   }),
@@ -91,9 +96,14 @@ const useFaults: readonly RecurrentFault[] = [
   mamba2Fault('a-of-other-head', 'each head has the A of the next', hasHeads, {
     inputs: ({ a }) => ({ a: ofNext(a, 0) }),
   }),
-  mamba2Fault('scale-of-attention', 'outputs of the state are scaled by 1/√(state dimension)', always, {
-    problem: ({ q }) => ({ scale: 1 / Math.sqrt(q.shape[3]) }),
-  }),
+  mamba2Fault(
+    'scale-of-attention',
+    'outputs of the state are scaled by 1/√(state dimension)',
+    always,
+    {
+      problem: ({ q }) => ({ scale: 1 / Math.sqrt(q.shape[3]) }),
+    },
+  ),
 ];
 
 /** Faults of D and of the gate. */
@@ -124,9 +134,14 @@ const outputFaults: readonly RecurrentFault[] = [
 
 /** Faults of what lies behind the gradients of the recurrence. */
 const chainFaults: readonly RecurrentFault[] = [
-  mamba2Fault('ddt-without-slope', 'ddt lacks the slope of the softplus and the limits', hasSoftplus, {
-    steps: { lacksSlope: true },
-  }),
+  mamba2Fault(
+    'ddt-without-slope',
+    'ddt lacks the slope of the softplus and the limits',
+    hasSoftplus,
+    {
+      steps: { lacksSlope: true },
+    },
+  ),
   mamba2Fault('ddt-with-a-of-other-head', 'ddt takes the A of the next head', hasHeads, {
     steps: { takesNextRate: true },
   }),

@@ -20,8 +20,24 @@ interface Chain {
   readonly dout: Float64Array;
 }
 
+/** Adds what tokens give to sums, which round after each. */
+function sumOverTokens(
+  sums: Float64Array,
+  tokens: number,
+  rounding: RecurrentRounding,
+  addToken: (token: number) => void,
+): void {
+  for (let token = 0; token < tokens; token++) {
+    addToken(token);
+    rounding.value('sum', sums, 0, sums.length);
+  }
+}
+
 /** dx = Δ dv + D dy, and dD. */
-function valueGradients({ problem, inputs: { d }, rounding, steps, dout, change }: Chain, dv: Float64Array) {
+function valueGradients(
+  { problem, inputs: { d }, rounding, steps, dout, change }: Chain,
+  dv: Float64Array,
+) {
   const [, , heads, dim] = problem.v.shape;
   const x = decodeTensor(problem.v);
   const dx = dv.map((one, i) => one * steps[Math.floor(i / dim)]);
@@ -36,16 +52,22 @@ function valueGradients({ problem, inputs: { d }, rounding, steps, dout, change 
   const dD = new Float64Array(factors.length);
   for (let i = 0; i < dx.length; i++) {
     if (change.skipsGradient !== true) dx[i] += factors[placeOf(i)] * dout[i];
-    dD[placeOf(i)] += dout[i] * x[i];
   }
+  sumOverTokens(dD, dout.length / (heads * dim), rounding, (token) => {
+    for (let i = token * heads * dim; i < (token + 1) * heads * dim; i++)
+      dD[placeOf(i)] += dout[i] * x[i];
+  });
   rounding.value('sum', dx, 0, dx.length);
-  rounding.value('sum', dD, 0, dD.length);
   return { dx, dD };
 }
 
 /** dΔ/d(dt), 0 where Δ is clamped. */
 function slopesOf({ inputs, rounding, change }: Chain): Float64Array {
-  const { dtSoftplus, dtLimit: [least, most], dtBias } = inputs;
+  const {
+    dtSoftplus,
+    dtLimit: [least, most],
+    dtBias,
+  } = inputs;
   const { threshold = softplusThreshold } = change;
   const open = kernelSteps({ ...inputs, dtLimit: [-Infinity, Infinity] }, rounding, change);
   const bias = dtBias && decodeTensor(dtBias);
@@ -74,9 +96,14 @@ function gateGradients(chain: Chain, dv: Float64Array, dg: Float64Array) {
   if (change.lacksSlope !== true) for (let i = 0; i < ddt.length; i++) ddt[i] *= slopes[i];
   rounding.value('sum', ddt, 0, ddt.length);
   const [dA, ofBias] = [new Float64Array(heads), new Float64Array(heads)];
-  dg.forEach((one, row) => (dA[row % heads] += one * steps[row]));
-  ddt.forEach((one, row) => (ofBias[row % heads] += one));
-  for (const sums of [dA, ofBias]) rounding.value('sum', sums, 0, heads);
+  const tokens = dg.length / heads;
+  sumOverTokens(dA, tokens, rounding, (token) => {
+    for (let head = 0; head < heads; head++)
+      dA[head] += dg[token * heads + head] * steps[token * heads + head];
+  });
+  sumOverTokens(ofBias, tokens, rounding, (token) => {
+    for (let head = 0; head < heads; head++) ofBias[head] += ddt[token * heads + head];
+  });
   return { ddt, dA, ...(inputs.dtBias && { ddt_bias: ofBias }) };
 }
 
@@ -86,7 +113,10 @@ export function chainGradients(
   inputs: Mamba2Inputs,
   { dv, dg, ...others }: RecurrentResults<Float64Array>,
   { dout }: RecurrentGradientInputs,
-  { rounding, change = {} }: { readonly rounding: RecurrentRounding; readonly change?: Mamba2Change | undefined },
+  {
+    rounding,
+    change = {},
+  }: { readonly rounding: RecurrentRounding; readonly change?: Mamba2Change | undefined },
 ): RecurrentResults<Float64Array> {
   // Without these, or behind another way to write or to add the bias, nothing is known of the others.
   const isOther = change.value !== undefined || change.addsBiasBehind === true;
@@ -95,6 +125,7 @@ export function chainGradients(
   const chain = { problem, inputs, rounding, change, steps, dout: decodeTensor(dout) };
   const { dx, dD } = valueGradients(chain, dv);
   const made = { dv: dx, ...(dD && { dD }), ...gateGradients(chain, dv, dg) };
-  for (const [name, values] of Object.entries(made)) rounding.output(name, values, 0, values.length);
+  for (const [name, values] of Object.entries(made))
+    rounding.output(name, values, 0, values.length);
   return { ...others, ...made };
 }

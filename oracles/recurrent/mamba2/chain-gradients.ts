@@ -5,7 +5,7 @@ import type {
   RecurrentProblem,
 } from '../../../src/problem/index.js';
 import type { ScaledReferenceQuantity } from '../../attention/attention.js';
-import type { RecurrentGradients } from '../recurrent-gradients.js';
+import type { RecurrentGradients } from '../token-gradients.js';
 import { ofHeads, slopeOf, unclamped } from './plain-problem.js';
 
 const u = 2 ** -53;
@@ -58,7 +58,12 @@ function valueGradients({ problem, inputs, plain, steps, dv, dout }: Chain) {
     const [head, c] = [row % heads, i % dim];
     const step = Math.abs(steps[row]);
     const share = stepErrors[row] * step;
-    add(dx, i, steps[row] * dv.values[i], (step + share) * dv.radius[i] + share * Math.abs(dv.values[i]));
+    add(
+      dx,
+      i,
+      steps[row] * dv.values[i],
+      (step + share) * dv.radius[i] + share * Math.abs(dv.values[i]),
+    );
     if (!d || !dD) continue;
     add(dx, i, skipOf(d, heads, head, c, dim) * dout[i], 0);
     add(dD, d.length === heads ? head : head * dim + c, dout[i] * x[i], 0);
@@ -92,7 +97,12 @@ function gateGradients(chain: Chain) {
     const head = row % heads;
     const share = (plain.stepErrors?.[row] ?? 0) * Math.abs(steps[row]);
     const ofGate = Math.abs(dg.values[row]);
-    add(dA, head, dg.values[row] * steps[row], (Math.abs(steps[row]) + share) * dg.radius[row] + share * ofGate);
+    add(
+      dA,
+      head,
+      dg.values[row] * steps[row],
+      (Math.abs(steps[row]) + share) * dg.radius[row] + share * ofGate,
+    );
     const step = unclamped(given[row], bias[head], dtSoftplus);
     const slope = slopeOf(given[row], bias[head], dtSoftplus);
     const whole = stepGradient(chain, x, a, row);

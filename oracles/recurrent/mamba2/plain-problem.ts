@@ -8,7 +8,13 @@ import {
 } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { checkFinite } from '../token-operands.js';
-import { exponential, exponentialError, largestExponent, softplus, softplusError } from './softplus.js';
+import {
+  exponential,
+  exponentialError,
+  largestExponent,
+  softplus,
+  softplusError,
+} from './softplus.js';
 
 const u = 2 ** -53;
 

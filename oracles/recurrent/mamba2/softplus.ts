@@ -43,8 +43,7 @@ export function softplus(x: number): number {
 }
 
 /** The relative error of {@link softplus} of an x that was rounded once: |x|u more, as the derivative of log softplus is at most 1. */
-export const softplusError = (x: number): number =>
-  exponentialError(x) + (7 + Math.abs(x)) * u;
+export const softplusError = (x: number): number => exponentialError(x) + (7 + Math.abs(x)) * u;
 
 /** z σ(z) with a radius. */
 export interface GateFactor {
@@ -60,5 +59,8 @@ export function gateFactor(z: number): GateFactor {
   if (z < -largestExponent) return { value: 0, radius: 2 ** -980 };
   const power = exponential(-Math.min(Math.abs(z), largestExponent));
   const value = z < 0 ? (z * power) / (1 + power) : z / (1 + power);
-  return { value, radius: Math.abs(value) * (exponentialError(Math.min(Math.abs(z), largestExponent)) + 4 * u) };
+  return {
+    value,
+    radius: Math.abs(value) * (exponentialError(Math.min(Math.abs(z), largestExponent)) + 4 * u),
+  };
 }

@@ -95,12 +95,7 @@ export function drawnRounding(
  * Values whose errors may all have one sense: tensor cores truncate sums, units approximate exponentials, one decay is rounded the same for every
  * token, sums of gates lean as their gates do, and a state of few bits that decays slowly is rounded the same way again and again.
  */
-const alikeValues = [
-  'sum',
-  'decay',
-  'gates',
-  'state',
-] as const satisfies readonly RecurrentValue[];
+const alikeValues = ['sum', 'decay', 'gates', 'state'] as const satisfies readonly RecurrentValue[];
 
 /** The values of a problem's kernels whose errors may all have one sense; of Mamba-2 Δ too, as tokens of one dt have one Δ. */
 export const alikeValuesOf = ({ mamba2 }: RecurrentProblem): readonly RecurrentValue[] =>

@@ -78,9 +78,7 @@ export function partOfTask(
       ...(g ? { g: cut(g, ofValues) } : {}),
       ...(beta ? { beta: cut(beta, ofValues) } : {}),
       ...(initialState ? { initialState: cutState(initialState) } : {}),
-      ...(mamba2
-        ? { mamba2: cutMamba2(mamba2, (tensor) => cut(tensor, ofValues), ofValues) }
-        : {}),
+      ...(mamba2 ? { mamba2: cutMamba2(mamba2, (tensor) => cut(tensor, ofValues), ofValues) } : {}),
     },
     gradientInputs: gradientInputs && {
       dout: cut(gradientInputs.dout, ofValues),

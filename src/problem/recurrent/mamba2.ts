@@ -74,9 +74,7 @@ export function checkMamba2Inputs(
     if (tensor === undefined || shapes.some((wanted) => String(wanted) === String(tensor.shape)))
       continue;
     const wanted = shapes.map((shape) => `[${shape.join(', ')}]`).join(' or ');
-    throw new RequestError(
-      `${name} has shape [${tensor.shape.join(', ')}]; give it ${wanted}`,
-    );
+    throw new RequestError(`${name} has shape [${tensor.shape.join(', ')}]; give it ${wanted}`);
   }
   if (!(least <= most && least > -Infinity))
     throw new RequestError(

@@ -155,6 +155,11 @@ export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
   checkNumbers(problem, keyDim);
   const sequences = sequencesOf(batch, tokens, cuSeqlens);
   if (initialState)
-    checkShape(nameOf('initial_state'), initialState, [sequences.length, valueHeads, keyDim, valueDim]);
+    checkShape(nameOf('initial_state'), initialState, [
+      sequences.length,
+      valueHeads,
+      keyDim,
+      valueDim,
+    ]);
   return { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences };
 }

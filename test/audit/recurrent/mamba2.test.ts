@@ -155,7 +155,10 @@ describe('gradients', () => {
       shape: [2, 4, ...one.shape.slice(2)],
     });
     const batch = {
-      ...{ ...rest, v: halves(v), q: halves(q), k: halves(k) },
+      ...rest,
+      v: halves(v),
+      q: halves(q),
+      k: halves(k),
       mamba2: { ...mamba2!, dt: halves(mamba2!.dt) },
     };
     expect(judge(batch, { dA: tensor('fp32', [2], () => 0) })).toThrow(
@@ -182,7 +185,13 @@ describe('the worst case', () => {
     'holds kernels whose Δ is rounded one way, dt_bias about %d',
     (bias) => {
       const { z, d, ...rest } = { z: false, d: false, softplus: true };
-      const problem = mamba2Problem({ ...drawn, format: 'fp32', bias, has: { z, d, ...rest }, dtLimit: [0, Infinity] });
+      const problem = mamba2Problem({
+        ...drawn,
+        format: 'fp32',
+        bias,
+        has: { z, d, ...rest },
+        dtLimit: [0, Infinity],
+      });
       const { out } = recurrentOracle(problem);
       for (const sign of [1, -1]) {
         const { arithmetic, results } = adversary(problem, sign);

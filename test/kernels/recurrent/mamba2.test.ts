@@ -21,7 +21,12 @@ it.each([
     seed: fc.nat(2 ** 31),
     lengths: fc.array(fc.nat(40), { minLength: 1, maxLength: 3 }),
     groups: fc.integer({ min: 1, max: 2 }),
-    has: fc.record({ d: fc.boolean(), z: fc.boolean(), dtBias: fc.boolean(), softplus: fc.boolean() }),
+    has: fc.record({
+      d: fc.boolean(),
+      z: fc.boolean(),
+      dtBias: fc.boolean(),
+      softplus: fc.boolean(),
+    }),
     hasWideD: fc.boolean(),
     dtLimit: fc.constantFrom<[number, number]>([0, Infinity], [0.01, 0.1]),
   });
@@ -45,7 +50,12 @@ it.each([
     seed: fc.nat(2 ** 31),
     lengths: fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 2 }),
     groups: fc.integer({ min: 1, max: 2 }),
-    has: fc.record({ d: fc.boolean(), dtBias: fc.boolean(), softplus: fc.boolean(), z: fc.constant(false) }),
+    has: fc.record({
+      d: fc.boolean(),
+      dtBias: fc.boolean(),
+      softplus: fc.boolean(),
+      z: fc.constant(false),
+    }),
     hasWideD: fc.boolean(),
     dtLimit: fc.constantFrom<[number, number]>([0, Infinity], [0.01, 0.1]),
   });

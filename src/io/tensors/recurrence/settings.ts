@@ -125,7 +125,8 @@ export function settledRecurrence(
       normalisation !== undefined
         ? normalisation
         : (noted(file, settings, normalisationNotes, parseNormalisation) ?? null),
-    stateLayout: stateLayout ?? noted(file, settings, ['state_layout'], parseStateLayout) ?? usualLayout,
+    stateLayout:
+      stateLayout ?? noted(file, settings, ['state_layout'], parseStateLayout) ?? usualLayout,
     notedSequences: noted(file, settings, ['cu_seqlens'], parseSequences),
   };
 }

@@ -52,9 +52,7 @@ function unusedBeside(
     .filter((name) => recurrentQuantities[name].isGradient)
     .map(nameOf);
   const isResult = (name: string) =>
-    recurrentQuantityNames
-      .map(nameOf)
-      .some((one) => name === one || name.endsWith(`.${one}`));
+    recurrentQuantityNames.map(nameOf).some((one) => name === one || name.endsWith(`.${one}`));
   const own = unknown.filter((name) => gradients.some((one) => one === name));
   return {
     ofAttention,
@@ -99,7 +97,9 @@ export async function auditRecurrence(
     },
   );
   const origin = await originOf(work, { read: { tensors: read.names, notes: [] } }, sources);
-  const notes = withoutInputs.map((name) => `${recurrentTensorName(family, name)} is not judged, since there is no dout`);
+  const notes = withoutInputs.map(
+    (name) => `${recurrentTensorName(family, name)} is not judged, since there is no dout`,
+  );
   return createRecurrentReport(
     read.problem,
     audit,

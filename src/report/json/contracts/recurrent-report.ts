@@ -91,7 +91,13 @@ export function reportedRecurrence(
   const { family, q, k, v, g, beta, initialState, normalisation } = problem;
   const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = shape;
   const { mamba2 } = problem;
-  const steps = mamba2 && { dt: mamba2.dt, A: mamba2.a, D: mamba2.d, z: mamba2.z, dt_bias: mamba2.dtBias };
+  const steps = mamba2 && {
+    dt: mamba2.dt,
+    A: mamba2.a,
+    D: mamba2.d,
+    z: mamba2.z,
+    dt_bias: mamba2.dtBias,
+  };
   const own = { q, k, v, g, beta, initial_state: initialState };
   const tensors = [
     ...Object.entries(own).map(

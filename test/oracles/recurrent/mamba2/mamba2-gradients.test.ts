@@ -79,7 +79,9 @@ describe("Mamba-2's gradients", () => {
     const problem = mamba2Problem({ seed: 3, lengths: [120], stateDim: 8, headDim: 8, has });
     const { quantities } = recurrentGradients(problem, drawnInputs(problem, 1));
     for (const { radius, magnitude } of Object.values<ScaledReferenceQuantity>({ ...quantities }))
-      radius.forEach((one: number, i: number) => expect(one).toBeLessThan(2 ** -36 * magnitude[i] + 2 ** -900));
+      radius.forEach((one: number, i: number) =>
+        expect(one).toBeLessThan(2 ** -36 * magnitude[i] + 2 ** -900),
+      );
   });
 
   it('are refused beside a gate', () => {

@@ -1,7 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { mamba2Recurrence, recurrentOracle } from '../../../../oracles/index.js';
-import { gateFactor, softplus, softplusError } from '../../../../oracles/recurrent/mamba2/softplus.js';
+import {
+  gateFactor,
+  softplus,
+  softplusError,
+} from '../../../../oracles/recurrent/mamba2/softplus.js';
 import type { FormatName } from '../../../../src/formats/index.js';
 import type { RecurrentProblem } from '../../../../src/problem/index.js';
 import { scaled, testSeed } from '../../../setup/effort.js';
@@ -119,11 +123,14 @@ it.each([-690, -300.5, -37.25, -1.1, -(2 ** -30), 0, 2 ** -40, 0.3, 1.7, 19.999,
   },
 );
 
-it.each([-690, -40.5, -3, -(2 ** -20), 0, 0.7, 5, 88, 700])('z σ(z) of %d is within its radius', (z) => {
-  mpfr.withPrecision(bits, (arena) => {
-    const power = arena.exp(arena.of(-z));
-    const exact = arena.divide(arena.of(z), arena.add(arena.of(1), power));
-    const { value, radius } = gateFactor(z);
-    expect(arena.distance(exact, value)).toBeLessThanOrEqual(radius);
-  });
-});
+it.each([-690, -40.5, -3, -(2 ** -20), 0, 0.7, 5, 88, 700])(
+  'z σ(z) of %d is within its radius',
+  (z) => {
+    mpfr.withPrecision(bits, (arena) => {
+      const power = arena.exp(arena.of(-z));
+      const exact = arena.divide(arena.of(z), arena.add(arena.of(1), power));
+      const { value, radius } = gateFactor(z);
+      expect(arena.distance(exact, value)).toBeLessThanOrEqual(radius);
+    });
+  },
+);

@@ -80,7 +80,13 @@ export function referenceMamba2<T>(
     }
   });
   const inputs = {
-    ...{ dq: c, dk: b, dv: x, ddt: given, dA: rates, dD: skip, ddt_bias: bias },
+    dq: c,
+    dk: b,
+    dv: x,
+    ddt: given,
+    dA: rates,
+    dD: skip,
+    ddt_bias: bias,
     dinitial_state: initial,
   };
   return { out, finalState, inputs };

@@ -32,7 +32,18 @@ interface Chain {
 }
 
 /** dx = Δ dv + D dy, both products and the sum rounded; dD is a sum over all tokens. */
-function boundValues({ stepped, roundings, dout, x, heads, dim, steps, stepErrors, dv, ofValues }: Chain) {
+function boundValues({
+  stepped,
+  roundings,
+  dout,
+  x,
+  heads,
+  dim,
+  steps,
+  stepErrors,
+  dv,
+  ofValues,
+}: Chain) {
   const { d } = stepped.inputs;
   const factors = d && decodeTensor(d);
   const { operation, sum } = roundings;
