@@ -119,14 +119,15 @@ export {
   type KernelVariant,
 } from './fa4/variants/index.js';
 export {
+  applicableFaults,
   emulateRecurrence,
   findRecurrentFault,
   findRecurrentModel,
+  mamba2Faults,
   recurrentFaults,
   recurrentModels,
   recurrentOperands,
   recurrentValues,
-  applicableFaults,
   roundingTo,
   runRecurrence,
   unrounded,

@@ -19,4 +19,5 @@ export {
   type RecurrentModelSettings,
 } from './models.js';
 export { roundingTo, unrounded } from './rounding.js';
+export { mamba2Faults } from './mamba2/faults.js';
 export { applicableFaults, runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

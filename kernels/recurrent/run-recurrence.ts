@@ -24,6 +24,7 @@ import {
   type RecurrentFault,
 } from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
+import { mamba2Faults } from './mamba2/faults.js';
 import { chainGradients } from './mamba2/gradients.js';
 import { finishOutputs } from './mamba2/outputs.js';
 import { kernelRecurrence } from './mamba2/steps.js';
@@ -158,8 +159,9 @@ function runOnce(
 /** Runs a Mamba-2 problem: the steps before its recurrence, that, and what makes outputs of it. */
 function runMamba2(
   problem: RecurrentProblem,
+  arithmetic: RecurrentArithmetic,
   rounding: RecurrentRounding,
-  { mamba2: change, gradientInputs }: FaultyRun,
+  { mamba2: change, gradientInputs, form = arithmetic.form }: FaultyRun,
   runPlain: (plain: RecurrentProblem, kept: RecurrentRounding) => RecurrentResults<Float64Array>,
 ): RecurrentResults<Float64Array> {
   const { mamba2 } = problem;
@@ -168,7 +170,9 @@ function runMamba2(
     // Outputs are rounded behind D and z, and dv and dg are no results.
     if (!['out', 'dv', 'dg'].includes(name)) rounding.output(name, values, first, end);
   };
-  const plain = kernelRecurrence(problem, mamba2, rounding, change);
+  const { formats } = arithmetic;
+  const steps = { rounding, change, arithmetic: { form, formats } };
+  const plain = kernelRecurrence(problem, mamba2, steps);
   const results = runPlain(plain, { ...rounding, output });
   if (results.out) finishOutputs(results.out, problem, mamba2, rounding, change);
   if (!gradientInputs || mamba2.z) return results;
@@ -194,7 +198,7 @@ export function runRecurrence(
     (one, run = {}) => {
       const kept = run.formats ? roundedBefore(run.formats, by) : by;
       const given = { ...(gradientInputs && { gradientInputs }), ...run };
-      return runMamba2(one, kept, given, (plain, inner) =>
+      return runMamba2(one, arithmetic, kept, given, (plain, inner) =>
         runOnce(plain, arithmetic, inner, gradientInputs, run),
       );
     };
@@ -205,7 +209,7 @@ export function runRecurrence(
     ofProblem(one, fault.run({ problem: one, chunk, gradientInputs }, by));
   if (fault.isOfMamba2 === true) return runFaulty(problem, execute);
   const given = gradientInputs ? { gradientInputs } : {};
-  return runMamba2(problem, rounding, given, (plain, inner) =>
+  return runMamba2(problem, arithmetic, rounding, given, (plain, inner) =>
     runFaulty(plain, executeWith(inner)),
   );
 }
@@ -215,9 +219,10 @@ export function applicableFaults(setting: FaultSetting): readonly RecurrentFault
   const { problem } = setting;
   const { mamba2 } = problem;
   const plain = mamba2
-    ? { ...setting, problem: kernelRecurrence(problem, mamba2, unrounded) }
+    ? { ...setting, problem: kernelRecurrence(problem, mamba2, { rounding: unrounded }) }
     : setting;
-  return recurrentFaults.filter((fault) =>
-    fault.appliesTo(fault.isOfMamba2 === true ? setting : plain),
-  );
+  return [
+    ...recurrentFaults.filter((fault) => fault.appliesTo(plain)),
+    ...mamba2Faults.filter((fault) => fault.appliesTo(setting)),
+  ];
 }

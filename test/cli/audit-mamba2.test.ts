@@ -106,7 +106,7 @@ describe('an audit of a file of Mamba-2', () => {
     expect(stdout).toMatch(/unheard/);
     const report = JSON.parse(await readFile(at('right.json'), 'utf8')) as RecurrentReport;
     await validateFileReport(report);
-    expect(report.quantities.map(({ name }) => name)).toEqual(['out', 'final_state']);
+    expect(report.quantities.map(({ name }) => name)).toEqual(['out', 'final_states']);
     expect(report.problem).toMatchObject({
       family: 'mamba2',
       scale: 1,

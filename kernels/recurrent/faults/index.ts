@@ -1,4 +1,3 @@
-import { mamba2Faults } from '../mamba2/faults.js';
 import { chunkFaults } from './chunk-faults.js';
 import { gradientFault, type RecurrentFault } from './fault.js';
 import { gateFaults } from './gate-faults.js';
@@ -41,7 +40,6 @@ export const recurrentFaults: readonly RecurrentFault[] = [
       }),
     ),
   ...gradientFaults,
-  ...mamba2Faults,
 ];
 
 /** The fault of an id; undefined for none. */

@@ -1,11 +1,11 @@
-import { decodeTensor } from '../../../src/formats/index.js';
+import { decodeTensor, formats, type Tensor } from '../../../src/formats/index.js';
 import {
   recurrentShape,
   softplusThreshold,
   type Mamba2Inputs,
   type RecurrentProblem,
 } from '../../../src/problem/index.js';
-import type { RecurrentRounding } from '../arithmetic.js';
+import type { RecurrentArithmetic, RecurrentRounding } from '../arithmetic.js';
 import type { Mamba2Change } from './change.js';
 
 /** log(1 + e^x) of each number up to the threshold, in place: the exponential, the sum and the logarithm round, which errs as its argument would. */
@@ -46,12 +46,32 @@ export function kernelSteps(
   return values;
 }
 
+/** How a kernel makes the recurrence of a Mamba-2 problem. */
+export interface KernelSteps {
+  readonly rounding: RecurrentRounding;
+  readonly change?: Mamba2Change | undefined;
+  /** Default: C and B are read as they are. */
+  readonly arithmetic?: Pick<RecurrentArithmetic, 'form' | 'formats'>;
+}
+
+/** C or B as products of chunks read them: rounded where that format has fewer bits. */
+function readAs(
+  tensor: Tensor,
+  { form, formats: of }: Pick<RecurrentArithmetic, 'form' | 'formats'>,
+  rounding: RecurrentRounding,
+): Tensor {
+  const isNarrower = formats[of.operand].precision < formats[tensor.format].precision;
+  if (form === 'recurrent' || !isNarrower) return tensor;
+  const data = decodeTensor(tensor);
+  rounding.value('operand', data, 0, data.length);
+  return { format: 'fp64', shape: tensor.shape, data };
+}
+
 /** The recurrence that a kernel runs for a Mamba-2 problem: simple-gla of Δ x and Δ A, as it rounds them. */
 export function kernelRecurrence(
   problem: RecurrentProblem,
   inputs: Mamba2Inputs,
-  rounding: RecurrentRounding,
-  change: Mamba2Change = {},
+  { rounding, change = {}, arithmetic }: KernelSteps,
 ): RecurrentProblem {
   const { q, k, v, initialState, cuSeqlens, scale = 1 } = problem;
   const { valueHeads: heads, valueDim } = recurrentShape({ ...problem, scale: 1 });
@@ -65,8 +85,8 @@ export function kernelRecurrence(
   return {
     family: 'simple-gla',
     scale,
-    q,
-    k,
+    q: arithmetic ? readAs(q, arithmetic, rounding) : q,
+    k: arithmetic ? readAs(k, arithmetic, rounding) : k,
     v: { format: 'fp64', shape: v.shape, data: values },
     g: { format: 'fp64', shape: inputs.dt.shape, data: gates },
     ...(initialState && { initialState }),

@@ -212,7 +212,7 @@ export function drawErrors(
     });
   }
   const alike = new Float64Array(combinations.length);
-  for (const name of alikeValuesOf(request.problem)) {
+  for (const name of alikeValuesOf(request.problem, arithmetic)) {
     const errors = runErrors(request, arithmetic, alikeRounding(arithmetic, name), (at, of) => {
       addAlike(drawn[at], quantities[at], of);
     });

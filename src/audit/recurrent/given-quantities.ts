@@ -3,6 +3,7 @@ import {
   recurrentQuantities,
   recurrentQuantity,
   recurrentQuantityShape,
+  recurrentTensorName,
   type ProblemShape,
   type Quantity,
   type RecurrentProblem,
@@ -44,7 +45,7 @@ export function recurrentRows(
   return {
     name,
     quantity: {
-      name,
+      name: recurrentTensorName(problem.family, name),
       axes: ['batch', 'heads', 'queries', 'vDim'],
       rowWord: of === 'tokens' ? 'token' : 'row',
       row: 'vector',

@@ -74,7 +74,7 @@ describe("Mamba-2's kernels", () => {
       results: resultsOf(problem, 'chunked'),
     });
     expect(shape).toMatchObject({ keyHeads: 2, valueHeads: 4 });
-    expect(quantities.map(({ quantity }) => quantity.name)).toEqual(['out', 'final_state']);
+    expect(quantities.map(({ quantity }) => quantity.name)).toEqual(['out', 'final_states']);
   });
 });
 

@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { applicableFaults, runRecurrence, unrounded } from '../../../kernels/index.js';
+import {
+  applicableFaults,
+  mamba2Faults,
+  runRecurrence,
+  unrounded,
+} from '../../../kernels/index.js';
 import { recurrentGradients, recurrentOracle } from '../../../oracles/index.js';
 import { testSeed, scaled } from '../../setup/effort.js';
 import { mamba2Problem } from '../../setup/mamba2-problems.js';
@@ -75,6 +80,15 @@ it.each([
     }),
     { seed: testSeed, numRuns: scaled(20) },
   );
+});
+
+it('has faults with names and sentences of their own, which no other problem has', () => {
+  expect(new Set(mamba2Faults.map(({ id }) => id)).size).toBe(21);
+  expect(new Set(mamba2Faults.map(({ sentence }) => sentence)).size).toBe(21);
+  const { v, q, k } = mamba2Problem({ seed: 1 });
+  const problem = { family: 'linear', v, q, k } as const;
+  const given = { problem, chunk: 64, gradientInputs: { dout: v } };
+  expect(applicableFaults(given).filter(({ isOfMamba2 }) => isOfMamba2)).toEqual([]);
 });
 
 it('has faults of its own steps and those of recurrences, and each changes something', () => {
