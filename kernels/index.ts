@@ -124,6 +124,7 @@ export {
   findRecurrentFault,
   findRecurrentModel,
   mamba2Faults,
+  readRecurrentSettings,
   recurrentFaults,
   recurrentModels,
   recurrentOperands,

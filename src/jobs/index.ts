@@ -37,7 +37,7 @@ export * from './check/recurrent/index.js';
 export { searchInvariance, type InvarianceRequest } from './check/invariance.js';
 export { liveKernel } from './check/live-kernel.js';
 export { rejectEmptyPlan, rejectEmptyReport } from './check/run.js';
-export { checkProperties, type CheckScopeRequest } from './check/run.js';
+export { checkProperties, type CheckLimitsRequest, type CheckScopeRequest } from './check/run.js';
 export {
   backwardDocument,
   emulateKernel,

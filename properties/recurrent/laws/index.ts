@@ -31,6 +31,7 @@ import type { RecurrentLawOfKernels } from './law.js';
 
 export type {
   RecurrentCase,
+  RecurrentConfiguration,
   RecurrentKernel,
   RecurrentLawOfKernels,
   RecurrentLawPromises,

@@ -6,7 +6,7 @@ import type { LawStrength } from '../../laws/index.js';
 import {
   recurrentLaw,
   recurrentLawIds,
-  type RecurrentKernel,
+  type RecurrentConfiguration,
   type RecurrentLawId,
   type RecurrentLawPromises,
 } from '../laws/index.js';
@@ -38,7 +38,7 @@ export interface RecurrentPromises {
   /** What is declared of its arithmetic; default nothing. */
   readonly declared?: RecurrentDeclaration | undefined;
   /** Other settings in which it must be right, by name; default none. */
-  readonly configurations?: Readonly<Record<string, RecurrentKernel>> | undefined;
+  readonly configurations?: Readonly<Record<string, RecurrentConfiguration>> | undefined;
   /** Laws that it obeys otherwise than usual. */
   readonly laws?: Readonly<Partial<Record<RecurrentLawId, LawStrength | 'none'>>> | undefined;
 }

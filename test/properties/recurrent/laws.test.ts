@@ -143,7 +143,9 @@ const faults: Partial<Record<RecurrentLawId, Fault>> = {
   configurations: {
     kernel: () => naive,
     promises: {
-      configurations: { 'chunk 32': misreading((plain) => withNumbers(plain, 'v', (x) => 2 * x)) },
+      configurations: {
+        'chunk 32': { kernel: misreading((plain) => withNumbers(plain, 'v', (x) => 2 * x)) },
+      },
     },
   },
   'gradients-within-bound': {
@@ -193,7 +195,7 @@ describe('a correct kernel', () => {
     { timeout: 120_000 },
     async (name) => {
       const kernel = modelKernel(name);
-      const configurations = { 'chunk 16': modelKernel(name, { chunk: 16 }) };
+      const configurations = { 'chunk 16': { kernel: modelKernel(name, { chunk: 16 }) } };
       const options = { runs: 4, seed: testSeed, seconds: 60, shrinkSeconds: 1 };
       const { laws } = await checkRecurrentKernel(kernel, { ...all, configurations }, options);
       const wrong = laws.filter(({ status }) => status !== 'holds');
