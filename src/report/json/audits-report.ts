@@ -112,11 +112,8 @@ export interface FileFigures {
   /** The largest share of its bound that any quantity uses, and the label of that quantity. */
   readonly share: number;
   readonly label: string;
-  /**
-   * The largest absolute error of the main output, or, without it, of the first gradient; of linear attention the error of the first
-   * quantity's element that uses most of its bound.
-   */
-  readonly largestError: number;
+  /** The largest absolute error of the main output, or, without it, of the first gradient; null of linear attention, whose errors are not profiled. */
+  readonly largestError: number | null;
 }
 
 function shareOf(output: ReportedOutput): number {
@@ -127,14 +124,12 @@ function shareOf(output: ReportedOutput): number {
 
 function recurrentFigures({ quantities }: RecurrentReport): FileFigures | null {
   const all = quantities.map(({ label, elements }) => {
-    const { worstRatio, worst } = fromReported<ElementTest>(elements);
-    return { label, share: worstRatio, error: worst?.error ?? 0 };
+    const { worstRatio } = fromReported<ElementTest>(elements);
+    return { label, share: worstRatio };
   });
-  const [main] = all;
-  if (main === undefined) return null;
+  if (all.length === 0) return null;
   const { label, share } = all.reduce((a, b) => (b.share > a.share ? b : a));
-  // Of the element that uses most of its bound: errors are not profiled.
-  return { label, share, largestError: main.error };
+  return { label, share, largestError: null };
 }
 
 /** The numbers of a judged file; null where nothing was judged, and of a link of the decode chain, whose parts are right or wrong. */

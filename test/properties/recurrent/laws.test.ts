@@ -148,6 +148,10 @@ const faults: Partial<Record<RecurrentLawId, Fault>> = {
       },
     },
   },
+  superposition: {
+    kernel: () =>
+      misreading((plain) => withNumbers(plain, 'v', (x) => Math.max(-3, Math.min(x, 3)))),
+  },
   'gradients-within-bound': {
     kernel: () => async (problem, given) => withResult(await naive(problem, given), 'dq', zeroed),
   },
@@ -187,6 +191,33 @@ describe('a law of recurrences', () => {
     const { laws } = await checkRecurrentKernel(kernel, { ...all, ...fault!.promises }, options);
     expect(laws[0].status).toBe('violated');
   });
+});
+
+describe('a law that alone sees a fault', () => {
+  const oneLaw = async (kernel: RecurrentKernel, promises: RecurrentPromises) => {
+    const regimes = ['typical', 'chunk-edges', 'one-token', 'orthonormal-keys'] as const;
+    const options = { regimes, runs: 5, seed: testSeed, shrinkSeconds: 0 };
+    const { laws } = await checkRecurrentKernel(kernel, { ...all, ...promises }, options);
+    return laws.filter(({ status }) => status === 'violated').map(({ id }) => id);
+  };
+
+  // Drawn values are next to never whole, and their sums not either.
+  it(
+    'is superposition, of a value of whole numbers that is clamped',
+    { timeout: 300_000 },
+    async () => {
+      const isWhole = ({ inputs: { v, k } }: PlainRecurrence) =>
+        [...v.values, ...k.values].every(Number.isInteger);
+      const kernel = misreading((plain) =>
+        isWhole(plain) && plain.scale === 0.5
+          ? withNumbers(plain, 'v', (x) => Math.max(-3, Math.min(x, 3)))
+          : plain,
+      );
+      expect(
+        await oneLaw(kernel, { dims: [4], families: ['gla', 'delta'], gradients: false }),
+      ).toEqual(['superposition']);
+    },
+  );
 });
 
 describe('a correct kernel', () => {

@@ -14,6 +14,7 @@ import { openTensorArgument, ownTensor } from '../problem/tensor-argument.js';
 import type { TensorFile } from '../tensor-file.js';
 import { arrangeRecurrent, type RecurrentArrangement, type RecurrentRows } from './arrangement.js';
 import { endsOfSequences, mamba2Tensors, readMamba2 } from './mamba2.js';
+import { refuseSoftmaxNotes } from './softmax-notes.js';
 import { settledRecurrence, type RecurrentSettings, type SettledRecurrence } from './settings.js';
 
 /** Other names of tensors, those of flash-linear-attention's arguments. */
@@ -165,6 +166,7 @@ export async function readRecurrence(
   settings: RecurrentSettings,
 ): Promise<ReadRecurrence> {
   const file = withoutIgnored(source, settings);
+  refuseSoftmaxNotes(file, settings);
   const settled = settledRecurrence(file, settings, family);
   const { scale, normalisation } = settled;
   refuseMisnamedSettings(file, {
