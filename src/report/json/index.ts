@@ -41,6 +41,7 @@ export {
   isUnjudged,
   type AuditedFile,
   type AuditsReport,
+  type FileFigures,
   type FileReport,
 } from './audits-report.js';
 export {
