@@ -17,7 +17,7 @@ os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")  # the PTX is the same wh
 
 import device
 from flashproof import safetensors
-from launches import Launches, equal_bits, loaded
+from launches import Launches, equal_bits, loaded, storage_of
 
 #: fla's modules and names, by family.
 FAMILIES = {
@@ -55,6 +55,19 @@ def kernel_of(form, family):
     return function, "gk" if (form, family) == ("recurrent", "gla") else "g"
 
 
+def contract_of(metadata, inputs, gate, launches, results):
+    """What a form computes: settings, and tensors by the contract's names."""
+    settings = {"kind": "recurrent", "family": metadata["family"], "scale": float(metadata["scale"])}
+    names = {gate: "g"}
+    views = {names.get(name, name): (tensor,) for name, tensor in inputs.items()}
+    decays = next((one for one in launches.held if launches.names[storage_of(one)] == "g_gamma"), None)
+    if metadata["family"] == "retention" and decays is not None:
+        # fla gives retention its decays as logarithms, one for each head.
+        settings["family"] = "simple-gla"
+        views["g"] = (decays.expand(*inputs["q"].shape[:2], -1), [0, 0, 1])
+    return settings, views | dict(zip(("out", "final_state"), ((one,) for one in results)))
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("form", nargs="?", choices=["chunk", "recurrent"])
@@ -80,11 +93,12 @@ def main():
     failed = False
     for path in options.problem:
         given, metadata = safetensors.read(path)
-        launches = Launches(options.to / f"{path.stem}-{options.form}")
         function, gate = kernel_of(options.form, metadata["family"])
         inputs = {gate if name == "g" else name: loaded(given[name]) for name in INPUTS if name in given}
+        launches = Launches(options.to / f"{path.stem}-{options.form}", inputs=inputs)
         with torch.no_grad():
             out, state = function(**inputs, scale=float(metadata["scale"]), output_final_state=True)
+        launches.write_contract(*contract_of(metadata, inputs, gate, launches, (out, state)))
         counts = {name: (equal_bits(one, given[f"{options.form}.{name}"]), one.numel()) for name, one in (("out", out), ("final_state", state))}
         agreement = ", ".join(f"{name} {same:,} of {all:,}" for name, (same, all) in counts.items())
         print(f"{path.stem}: {len(launches.folders)} launches; equal bits: {agreement}; {launches.findings} findings", flush=True)

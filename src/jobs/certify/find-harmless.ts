@@ -2,7 +2,8 @@ import { findHarmlessRaces, racingLoads } from '../../meaning/certify/index.js';
 import { MarkedReads } from '../../meaning/record/index.js';
 import type { Finding } from '../../machine/index.js';
 import type { LaunchFinding } from '../launch/launch-findings.js';
-import type { RunRequest } from '../launch/run-launch-file.js';
+import { chainLaunches, type OpenedChain } from '../launch/open-chain.js';
+import type { RunRequest, RunResult } from '../launch/run-launch-file.js';
 import { followOpened, type FollowedRun } from './followed-run.js';
 
 function titleOf({ kind, accesses }: Finding): string {
@@ -10,22 +11,34 @@ function titleOf({ kind, accesses }: Finding): string {
 }
 
 /**
- * The races of a run of which it is proven that they change no output (`findHarmlessRaces`): the launch runs once more with its
+ * A launch by itself, with the tensors as it found them: of a chain, where another launch may read what it writes, all are its outputs.
+ */
+function alone({ chain }: FollowedRun, { opened }: RunResult): OpenedChain {
+  if (chain.launches.length === 1) return chain;
+  const { launch } = opened;
+  const outputs = launch.tensors.map(({ name }) => ({ name, as: null, format: null }));
+  return chainLaunches([{ ...opened, launch: { ...launch, outputs } }]);
+}
+
+/**
+ * The races of a launch of which it is proven that they change no output (`findHarmlessRaces`): it runs once more with its
  * racing loads marked. None where there is no race of a load, and where an output is not followed.
  */
 export async function harmlessRacesOf(
-  { result, unfollowed }: FollowedRun,
+  followed: FollowedRun,
+  result: RunResult,
   request: RunRequest,
   progress: (share: number) => void,
 ): Promise<readonly LaunchFinding[]> {
   const sites = racingLoads(result.findings);
-  if (sites.size === 0 || unfollowed.length > 0) return [];
+  if (sites.size === 0) return [];
   const marked: MarkedReads[] = [];
-  const again = await followOpened(result.opened, request, progress, (recorder) => {
+  const again = await followOpened(alone(followed, result), request, progress, (recorder) => {
     const reads = new MarkedReads(recorder, (site) => sites.has(site));
     marked.push(reads);
     return reads.tracer;
   });
+  if (again.unfollowed.length > 0) return [];
   const outputs = again.outputs.map(({ values }) => values);
   const harmless = marked.flatMap((reads) =>
     findHarmlessRaces(again.result.findings, reads, outputs),

@@ -1,3 +1,3 @@
 export { MarkedReads } from './marked-reads.js';
-export { createRecorder, type Recorder, type TracedInput } from './recorder.js';
+export { createRecorder, type Recorder, type RecorderStart, type TracedInput } from './recorder.js';
 export { valueInStore } from './updates.js';

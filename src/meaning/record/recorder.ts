@@ -46,6 +46,16 @@ export interface Recorder {
   readonly inputs: readonly TracedInput[];
 }
 
+/** How the tensors of a launch begin, where not each is an input or a constant. */
+export interface RecorderStart {
+  /** The recorder of the launches before it in a chain: tensors that these have had keep what they mean. Null for none. */
+  readonly before?: Pick<Recorder, 'trace' | 'losses' | 'stores' | 'inputs'> | null;
+  /** What places of the program begin with; default nothing. */
+  readonly where?: string;
+  /** Tensors that hold nothing: a value that is made of their bytes is lost. */
+  readonly unwritten?: ReadonlySet<string>;
+}
+
 /**
  * A recorder of the values of a launch.
  *
@@ -56,9 +66,15 @@ export interface Recorder {
 export function createRecorder(
   inputs: readonly TracedInput[],
   clustersEnded: (recorder: Recorder) => void = () => undefined,
+  { before = null, where = '', unwritten = new Set() }: RecorderStart = {},
 ): Recorder {
   const [bf16, f32] = [valueFormat('bf16')!, valueFormat('f32')!];
-  const [trace, losses] = [new Trace(f32), new Losses()];
+  const { trace, losses } = before ?? { trace: new Trace(f32), losses: new Losses() };
+  trace.beginLaunch(where);
+  losses.beginLaunch(where);
+  const known = before?.stores ?? new Map<string, ByteStore>();
+  const own = inputs.filter(({ tensor }) => !known.has(tensor));
+  const all = [...(before?.inputs ?? []), ...own];
   const products = new ProductRecorder(trace, losses);
   const updates = new UpdateRecorder(trace, losses);
   const stores = new Map<string, ByteStore>();
@@ -66,11 +82,16 @@ export function createRecorder(
   let recording: Recording | null = null;
 
   const begin: LaneTracer['begin'] = (tensors) => {
-    for (const [name, store] of tensors) stores.set(name, store);
-    inputs.forEach(({ tensor, format }, number) => {
+    for (const [name, store] of tensors) {
+      stores.set(name, store);
+      const left = known.get(name);
+      if (left !== undefined) store.tags = left.tags;
+      else if (unwritten.has(name)) loseAll(store);
+    }
+    own.forEach(({ tensor, format }, i) => {
       const store = stores.get(tensor);
       if (store === undefined) return;
-      tagInput(trace, store, format, number);
+      tagInput(trace, store, format, all.length - own.length + i);
     });
   };
   const decide = (...[registers, reads, lanes, site]: Parameters<LaneTracer['decide']>): void => {
@@ -110,7 +131,7 @@ export function createRecorder(
     },
     clustersEnded: () => clustersEnded(recorder),
   };
-  const recorder: Recorder = { tracer, trace, losses, stores, inputs };
+  const recorder: Recorder = { tracer, trace, losses, stores, inputs: all };
   return recorder;
 }
 
