@@ -69,6 +69,8 @@ def record(
     target: str | None = None,
     template: Template | None = None,
     contract: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    buffers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Any:
     """
@@ -81,7 +83,8 @@ def record(
     and what it wrote is kept as `T.fused`, with which `flashproof run` compares. `template` also writes `template.json`, by which the
     kernel takes any problem that fits; it needs a target, since Triton compiles for the very numbers of a launch (1, multiples of
     16). `contract` says what the tensors are, for `flashproof certify`: `{"kind": "attention", "scale": 0.125, "causal": True,
-    "q": "q_ptr", …, "out": "o_ptr"}` names arguments, whose shapes are [batch, heads, seqlen, dim] or without batch.
+    "q": "q_ptr", …, "out": "o_ptr"}` names arguments, whose shapes are [batch, heads, seqlen, dim] or without batch; a tensor of a launch
+    before it in a chain is given as `{"tensor": name, "shape": […]}`. `names` and `buffers` are as those of `record_compiled`.
     `options` are Triton's: `num_warps`, `num_stages`, ….
 
     Returns what Triton compiled. ValueError and TypeError for arguments that cannot be recorded.
@@ -97,7 +100,8 @@ def record(
     if target is not None:
         compiled = compile_for(kernel, arguments, target, **options)
         record_compiled(
-            folder, compiled, axes, arguments, outputs, template=template, contract=contract
+            folder, compiled, axes, arguments, outputs,
+            template=template, contract=contract, names=names, buffers=buffers,
         )
         return compiled
     if template is not None:
@@ -108,7 +112,10 @@ def record(
     before = {name: _copied(name, one) for name, one in given.items()}
     compiled = kernel[tuple(axes)](**given, **options)
     results = {name: to_array(_stored(given[name]), name) for name in outputs}
-    record_compiled(folder, compiled, axes, before, outputs, results, contract=contract)
+    record_compiled(
+        folder, compiled, axes, before, outputs, results,
+        contract=contract, names=names, buffers=buffers,
+    )
     return compiled
 
 
@@ -174,7 +181,7 @@ def record_compiled(
         launch = replace(launch, contract=_contract(contract, tensors))
     blank = {name: _buffer(name, tensors.pop(name), how) for name, how in (buffers or {}).items()}
     launch = _renamed(replace(launch, buffers=list(blank.values())), names or {})
-    kept = {f"{name}.fused": one for name, one in (results or {}).items()}
+    kept = {f"{(names or {}).get(name, name)}.fused": one for name, one in (results or {}).items()}
     write_launch(folder, compiled.asm["ptx"], launch)
     named = {(names or {}).get(name, name): one for name, one in tensors.items()}
     write_tensors(folder, {**named, **kept})

@@ -85,8 +85,10 @@ export async function followOpened(
   const tensors = new CarriedTensors();
   const results: RunResult[] = [];
   const buffers = chain.launches.flatMap(({ file }) => file.buffers);
-  const blank = new Set(buffers.map(({ name }) => name));
-  const unwritten = new Set(buffers.filter(({ zeros }) => !zeros).map(({ name }) => name));
+  // What a buffer begins with is said by the first launch that names it.
+  const zeros = new Map([...buffers].reverse().map((one) => [one.name, one.zeros]));
+  const blank = new Set(zeros.keys());
+  const unwritten = new Set([...blank].filter((name) => zeros.get(name) === false));
   let known: Recorder | null = null;
   for (const [i, opened] of chain.launches.entries()) {
     const where = chain.launches.length === 1 ? '' : whereOf(i + 1);

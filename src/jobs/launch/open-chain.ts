@@ -116,7 +116,11 @@ export async function openChain(request: ChainRequest): Promise<OpenedChain> {
     return chainLaunches(await openOnProblem(template, problem, countOf), given);
   }
   const launches: OpenedLaunch[] = [];
-  for (const [i, one] of chainOf(template).entries())
-    launches.push(await openWithTensors(one, i === 0 ? tensors : undefined));
+  const known = new Map<string, LaunchTensor>();
+  for (const [i, one] of chainOf(template).entries()) {
+    const opened = await openWithTensors(one, i === 0 ? tensors : undefined, known);
+    for (const [name, tensor] of opened.tensors) if (!known.has(name)) known.set(name, tensor);
+    launches.push(opened);
+  }
   return chainLaunches(launches, given);
 }

@@ -156,17 +156,19 @@ export async function openLaunch(paths: LaunchPaths): Promise<OpenedLaunch> {
  * Reads the tensors of a launch file, and makes a launch from them.
  *
  * @param given their file; default: the one that the launch file names, relative to it
+ * @param before tensors of the launches before it in a chain, of which it may name those that its own file lacks
  * @throws RequestError as `openLaunch` does
  */
 export async function openWithTensors(
   template: LaunchTemplate,
   given?: string,
+  before: ReadonlyMap<string, LaunchTensor> = new Map(),
 ): Promise<OpenedLaunch> {
   const { file, module, path } = template;
   const tensorsPath = given ?? resolve(dirname(path), file.tensors ?? 'tensors.safetensors');
   const held = await readTensors(tensorsPath);
   const buffers = bufferTensors(file, path, {}).map((tensor) => [tensor.name, tensor] as const);
-  const tensors = new Map([...held, ...buffers]);
+  const tensors = new Map([...before, ...held, ...buffers]);
   const launch = bindLaunch(file, { module, tensors, variables: {}, fileName: path });
   return { ...template, launch, tensorsPath, tensors, posed: null };
 }
