@@ -5,15 +5,11 @@ import {
   profileRounding,
   type OutputValues,
 } from '../../meaning/certify/index.js';
-import { sourceLines } from '../../ptx/syntax/index.js';
-import { listed } from '../../words/index.js';
 import { documentHead } from '../audit/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
 import type { ChainRequest } from '../launch/open-chain.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
-import type { RunRequest, RunResult } from '../launch/run-launch-file.js';
-import { groupFindings } from '../launch/launch-findings.js';
-import { areOutputsOfAllSchedules, judgeRun, type RunVerdict } from '../launch/run-verdict.js';
+import type { RunRequest } from '../launch/run-launch-file.js';
 import type {
   Certificate,
   CertificateContract,
@@ -26,7 +22,7 @@ import { reasonsOf, silenceOf } from './certificate-reasons.js';
 import { compareWithContract } from './compare-with-contract.js';
 import { certifyInfluence } from './certify-influence.js';
 import { evaluateRun } from './contract-values.js';
-import { harmlessRacesOf } from './find-harmless.js';
+import { certifyOrders, chainOfRun, joinOrders } from './certify-order.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySchedules } from './certify-schedules.js';
 import { certifySame } from './certify-same.js';
@@ -92,78 +88,6 @@ function certifyOutputs(
 ): readonly OutputCertificate[] {
   const errors = { real, rounding: new RoundingDomain(followed.recorder.trace, real) };
   return followed.outputs.map((output) => certifyOutput(followed, output, errors, samples));
-}
-
-/** The verdict on memory and order of a launch. */
-interface OrderOfLaunch extends RunVerdict {
-  readonly speaksForAllSchedules: boolean;
-  readonly harmlessRaces: Certificate['run']['harmlessRaces'];
-}
-
-/** The verdict on memory and order of a launch, for which races do not count that change no output. */
-async function certifyOrder(
-  followed: FollowedRun,
-  result: RunResult,
-  request: CertifyRequest,
-  progress: (share: number) => void,
-): Promise<OrderOfLaunch> {
-  const harmless = await harmlessRacesOf(followed, result, request, progress);
-  const left = result.findings.filter((finding) => !harmless.includes(finding));
-  const sources = sourceLines(result.opened.module);
-  const judged = { ...result, findings: left, groups: groupFindings(left, sources) };
-  const number = followed.launches.indexOf(result) + 1;
-  return {
-    ...judgeRun(judged, null, harmless.length),
-    speaksForAllSchedules: areOutputsOfAllSchedules(judged, harmless.length),
-    harmlessRaces: groupFindings(harmless, sources).map(({ lines, findings }) => ({
-      launch: followed.launches.length === 1 ? null : number,
-      lines: lines.map(({ line }) => line),
-      races: findings,
-    })),
-  };
-}
-
-/** The verdicts on launches as one: that of all where they agree, else each with the numbers of its launches. */
-function joinOrders(orders: readonly OrderOfLaunch[]): OrderOfLaunch {
-  const sentences = new Map<string, number[]>();
-  for (const [i, { sentence }] of orders.entries())
-    sentences.set(sentence, [...(sentences.get(sentence) ?? []), i + 1]);
-  const named = [...sentences].map(
-    ([sentence, numbers]) =>
-      `${numbers.length === 1 ? 'launch' : 'launches'} ${listed(numbers.map(String))}: ${sentence}`,
-  );
-  return {
-    pass: orders.every(({ pass }) => pass),
-    sentence: named.length === 1 ? orders[0].sentence : named.join(' '),
-    speaksForAllSchedules: orders.every((one) => one.speaksForAllSchedules),
-    harmlessRaces: orders.flatMap(({ harmlessRaces }) => harmlessRaces),
-  };
-}
-
-/** The launches of a chain as the certificate names them; null for a launch by itself. */
-function chainOfRun(
-  { launches }: FollowedRun,
-  orders: readonly OrderOfLaunch[],
-): Certificate['chain'] {
-  if (launches.length === 1) return null;
-  return launches.map(({ opened: { path, launch } }, i) => ({
-    path,
-    entry: launch.entry,
-    grid: launch.grid,
-    pass: orders[i].pass,
-  }));
-}
-
-/** The verdicts on memory and order of the launches of a run, in their order. */
-async function certifyOrders(
-  followed: FollowedRun,
-  request: CertifyRequest,
-  progress: (share: number) => void,
-): Promise<readonly OrderOfLaunch[]> {
-  const orders: OrderOfLaunch[] = [];
-  for (const result of followed.launches)
-    orders.push(await certifyOrder(followed, result, request, progress));
-  return orders;
 }
 
 /** The launch to compare with: its PTX and its tensors are its own, and its problem is the same if it is a template. */

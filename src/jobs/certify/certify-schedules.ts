@@ -45,10 +45,8 @@ export async function certifySchedules(
   const failed: string[] = [];
   for (let i = 1; i <= count; i++) {
     const schedule = `random:${i}`;
-    const again = await followOpened(
-      chain,
-      { ...request, schedule, starts: schedule },
-      (share) => progress((i - 1 + share) / count),
+    const again = await followOpened(chain, { ...request, schedule, starts: schedule }, (share) =>
+      progress((i - 1 + share) / count),
     );
     // What the first run is refuted for already is no news of a schedule.
     if (launches.every(isSound) && !again.launches.every(isSound)) failed.push(schedule);

@@ -77,7 +77,7 @@ describe('changes of a chain of launches', () => {
   const tried = isLong ? mutants : mutants.filter((_, i) => [2, 9].includes(i));
   it.each(tried)('certifies none: $name', { timeout: 600_000 }, async (mutant) => {
     const { status, reasons } = await certify(mutant);
-    if (isLong) console.log(`${mutant.name}: ${status}: ${reasons.join("; ")}`);
+    if (isLong) console.log(`${mutant.name}: ${status}: ${reasons.join('; ')}`);
     expect(status).not.toBe('certified');
   });
 });
