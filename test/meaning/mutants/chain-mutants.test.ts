@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Certificate, certifyLaunch } from '../../../src/jobs/index.js';
+import { RequestError } from '../../../src/request-error.js';
 
 const recorded = fileURLToPath(
   new URL('../../../examples/linear-attention/recorded/chunk-sm_90/', import.meta.url),
@@ -32,9 +33,9 @@ function swapped(first: number): ChainMutant {
   return { name: `launches ${first + 1} and ${first + 2} swapped`, order };
 }
 
-/** The last launch leaves the output and has the contract, so it stays. */
+/** The last two launches leave the results, so they stay. */
 const mutants: readonly ChainMutant[] = [
-  ...all.slice(0, -1).map((left) => ({
+  ...all.slice(0, -2).map((left) => ({
     name: `launch ${left + 1} left out`,
     order: all.filter((i) => i !== left),
   })),
@@ -43,8 +44,19 @@ const mutants: readonly ChainMutant[] = [
   { name: 'outputs read u before the state is taken off', order: all, given: [[4, 'v_new', 'u']] },
   { name: 'states are passed on with the gates of tokens', order: all, given: [[3, 'o', 'g']] },
   { name: 'outputs decay by the gates of tokens', order: all, given: [[4, 'o', 'g']] },
-  { name: 'states read u for w', order: all, given: [[3, 'u', 'v']] },
 ];
+
+/** What a changed chain comes to: without a tensor that its contract names it is refused. */
+async function outcome(
+  mutant: ChainMutant,
+): Promise<Pick<Certificate, 'reasons'> & { status: string }> {
+  try {
+    return await certify(mutant);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { status: 'refused', reasons: [error.message.replaceAll(scratch, '')] };
+  }
+}
 
 async function certify({ order, given = [] }: ChainMutant): Promise<Certificate> {
   const folder = mkdtempSync(join(scratch, 'chain-'));
@@ -74,9 +86,9 @@ describe('changes of a chain of launches', () => {
   });
 
   const isLong = process.env.LONG !== undefined;
-  const tried = isLong ? mutants : mutants.filter((_, i) => [2, 9].includes(i));
+  const tried = isLong ? mutants : mutants.filter((_, i) => [1, 8].includes(i));
   it.each(tried)('certifies none: $name', { timeout: 600_000 }, async (mutant) => {
-    const { status, reasons } = await certify(mutant);
+    const { status, reasons } = await outcome(mutant);
     if (isLong) console.log(`${mutant.name}: ${status}: ${reasons.join('; ')}`);
     expect(status).not.toBe('certified');
   });
