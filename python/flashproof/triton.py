@@ -100,8 +100,15 @@ def record(
     if target is not None:
         compiled = compile_for(kernel, arguments, target, **options)
         record_compiled(
-            folder, compiled, axes, arguments, outputs,
-            template=template, contract=contract, names=names, buffers=buffers,
+            folder,
+            compiled,
+            axes,
+            arguments,
+            outputs,
+            template=template,
+            contract=contract,
+            names=names,
+            buffers=buffers,
         )
         return compiled
     if template is not None:
@@ -113,8 +120,15 @@ def record(
     compiled = kernel[tuple(axes)](**given, **options)
     results = {name: to_array(_stored(given[name]), name) for name in outputs}
     record_compiled(
-        folder, compiled, axes, before, outputs, results,
-        contract=contract, names=names, buffers=buffers,
+        folder,
+        compiled,
+        axes,
+        before,
+        outputs,
+        results,
+        contract=contract,
+        names=names,
+        buffers=buffers,
     )
     return compiled
 
