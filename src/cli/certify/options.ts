@@ -47,7 +47,6 @@ Examples:
   flashproof certify launch.json --lines --json certificate.json
   flashproof certify launch.json --same launch.json
   flashproof certify template.json --problem problem.safetensors
-  flashproof certify 0-gates/launch.json 1-states/launch.json 2-out/launch.json
 
 The kernel runs as with flashproof run, while every value carries what it means:
 the real number that it would be without any rounding, and the expression that
@@ -57,9 +56,9 @@ contract, whether their real values are those of the contract; which lines make
 how much of their error; with --same whether their bits equal another launch's
 for all inputs; and of what it says nothing.
 
-Several launches are a chain, and so is one whose file names a next: each begins
-with the tensors as those before it left them, values and meanings. Tensors of
-one name are one buffer. The contract is that of the last launch that has one,
+Several launches (0/launch.json 1/launch.json) are a chain, and so is one whose
+file names a next: each begins with the tensors as those before it left them,
+values and meanings. Tensors of one name are one buffer. The contract is that of the last launch that has one,
 or --contract, and names the outputs; places say of which launch they are.
 --ptx and --tensors are those of the first launch.
 
