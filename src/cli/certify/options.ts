@@ -58,9 +58,9 @@ for all inputs; and of what it says nothing.
 
 Several launches (0/launch.json 1/launch.json) are a chain, and so is one whose
 file names a next: each begins with the tensors as those before it left them,
-values and meanings. Tensors of one name are one buffer. The contract is that of the last launch that has one,
-or --contract, and names the outputs; places say of which launch they are.
---ptx and --tensors are those of the first launch.
+values and meanings. Tensors of one name are one buffer. The contract is that of
+the last launch that has one, or --contract, and names the outputs; places say
+of which launch they are. --ptx and --tensors are those of the first launch.
 
 --same compares expressions, not bits: equal ones give equal bits for all inputs
 for which the decisions are the same. Inputs of the same name stand for one
