@@ -119,9 +119,12 @@ export {
   type KernelVariant,
 } from './fa4/variants/index.js';
 export {
+  applicableFaults,
   emulateRecurrence,
   findRecurrentFault,
   findRecurrentModel,
+  mamba2Faults,
+  readRecurrentSettings,
   recurrentFaults,
   recurrentModels,
   recurrentOperands,

@@ -33,9 +33,14 @@ export {
   type HeadGradients,
   type SharedGradients,
 } from './gradients/index.js';
+export * from './selection/index.js';
 export {
+  mamba2Recurrence,
+  mamba2Steps,
   recurrentGradients,
   recurrentOracle,
+  type Mamba2Recurrence,
+  type Mamba2Steps,
   type RecurrentGradientReference,
   type RecurrentGradients,
   type RecurrentOracleOptions,

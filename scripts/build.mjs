@@ -33,6 +33,7 @@ async function build() {
     'certificate',
     'check',
     'invariance',
+    'link',
     'recurrent',
   ]) {
     const path = `src/report/json/${schema}.schema.json`;

@@ -2,6 +2,7 @@
 Compiles fla's kernels of linear attention for an H100 that is not there, and records their launches.
 
     python record.py --to recorded/fused-recurrent-sm_90                     the small launch of this folder, with its contract
+    python record.py chunk --to recorded/chunk-sm_90                         66 and 5 tokens in chunks: a folder for each launch
     python record.py chunk problem.safetensors … --to recorded               each launch of a problem file, run and compared
     python record.py recurrent problem.safetensors … --to recorded
 
@@ -31,18 +32,18 @@ CONTRACT = {
 }
 
 
-def small_problem():
-    """Two packed sequences of 7 and 5 tokens, two value heads on one key head of 32, values of 16; keys have length 1."""
+def small_problem(first=7):
+    """Two packed sequences of 7, or another number, and 5 tokens, two value heads on one key head of 32, values of 16; keys have length 1."""
     import torch
 
     torch.manual_seed(1)
     normal = lambda *shape: torch.randn(shape)
     unit = lambda x: (x / x.norm(dim=-1, keepdim=True)).bfloat16()
-    tokens, key, value = (1, 12), (1, 32), (2, 16)
+    tokens, key, value = (1, first + 5), (1, 32), (2, 16)
     return {
         "q": unit(normal(*tokens, *key)), "k": unit(normal(*tokens, *key)), "v": normal(*tokens, *value).bfloat16(),
         "g": -0.5 * torch.rand(*tokens, 2), "beta": torch.rand(*tokens, 2).bfloat16(),
-        "initial_state": 0.3 * normal(2, 2, 32, 16), "cu_seqlens": torch.tensor([0, 7, 12]),
+        "initial_state": 0.3 * normal(2, 2, 32, 16), "cu_seqlens": torch.tensor([0, first, first + 5]),
     }
 
 
@@ -53,6 +54,14 @@ def kernel_of(form, family):
     name = FAMILIES[family]
     function = getattr(importlib.import_module(f"fla.ops.{name}"), {"chunk": "chunk_", "recurrent": "fused_recurrent_"}[form] + name)
     return function, "gk" if (form, family) == ("recurrent", "gla") else "g"
+
+
+def contract_of(metadata, inputs, gate, results):
+    """What a form computes: settings, and tensors by the contract's names."""
+    settings = {"kind": "recurrent", "family": metadata["family"], "scale": float(metadata["scale"])}
+    names = {gate: "g"}
+    views = {names.get(name, name): (tensor,) for name, tensor in inputs.items()}
+    return settings, views | dict(zip(("out", "final_state"), ((one,) for one in results)))
 
 
 def arguments():
@@ -72,6 +81,17 @@ def main():
     device.install(lambda *launch: launches.launched(*launch), lambda name, configurations: configurations[int(chosen.get(name, 0))])
     import torch
 
+    if options.form == "chunk" and not options.problem:
+        # A chunk has 64 tokens.
+        inputs, settings = small_problem(66), {"family": "gated-delta", "scale": CONTRACT["scale"]}
+        launches = Launches(options.to, inputs=inputs)
+        function, gate = kernel_of("chunk", "gated-delta")
+        with torch.no_grad():
+            results = function(**inputs, scale=CONTRACT["scale"], output_final_state=True)
+        launches.write_contract(*contract_of(settings, inputs, gate, results))
+        for folder in launches.folders:
+            (folder / "after.safetensors").unlink()
+        return
     if options.form is None:
         launches = Launches(options.to, CONTRACT, ["o", "ht"])
         function, _ = kernel_of("recurrent", "gated-delta")
@@ -80,11 +100,13 @@ def main():
     failed = False
     for path in options.problem:
         given, metadata = safetensors.read(path)
-        launches = Launches(options.to / f"{path.stem}-{options.form}")
         function, gate = kernel_of(options.form, metadata["family"])
         inputs = {gate if name == "g" else name: loaded(given[name]) for name in INPUTS if name in given}
+        launches = Launches(options.to / f"{path.stem}-{options.form}", inputs=inputs)
         with torch.no_grad():
             out, state = function(**inputs, scale=float(metadata["scale"]), output_final_state=True)
+        if metadata["family"] != "retention":  # fla gives it decays that are rounded, which no contract has a word for
+            launches.write_contract(*contract_of(metadata, inputs, gate, (out, state)))
         counts = {name: (equal_bits(one, given[f"{options.form}.{name}"]), one.numel()) for name, one in (("out", out), ("final_state", state))}
         agreement = ", ".join(f"{name} {same:,} of {all:,}" for name, (same, all) in counts.items())
         print(f"{path.stem}: {len(launches.folders)} launches; equal bits: {agreement}; {launches.findings} findings", flush=True)

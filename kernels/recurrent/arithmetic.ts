@@ -12,6 +12,8 @@ export const recurrentValues = [
   'state-operand',
   /** Sums of gates, and the gates of single tokens where there are no sums. */
   'gates',
+  /** Δ of Mamba-2, and what it is made of. */
+  'time-step',
   /** Decays: exponentials of gates or of their differences. */
   'decay',
   /** Normalised queries and keys. */

@@ -11,7 +11,7 @@ import {
 import { stretchesOf, type RunContext } from './context.js';
 import type { BackwardPass, OutputGradientReader } from './gradient-rows.js';
 import type { InputReader, TokenInputs } from './inputs.js';
-import { decayRows, scaleRows } from './matrices.js';
+import { decayRows, scaleRows } from './matrix/matrices.js';
 
 /** The gradients of the gates' sums G: where a query or a delta write reads, they grow with what is read; where a key is written, they shrink. */
 function setGateSums(

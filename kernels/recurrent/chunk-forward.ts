@@ -3,8 +3,8 @@ import { setChunkProducts } from './chunk-products.js';
 import { stretchesOf, type RunContext } from './context.js';
 import { setChunkDecays } from './decays.js';
 import type { InputReader, TokenInputs } from './inputs.js';
-import { invertTriangle } from './inverse.js';
-import { decayRows, scaleRows } from './matrices.js';
+import { invertTriangle } from './matrix/inverse.js';
+import { decayRows, scaleRows } from './matrix/matrices.js';
 import type { SequencePass } from './token-forward.js';
 
 /** W and U of delta writes, from T and the operands β k E and β v. */

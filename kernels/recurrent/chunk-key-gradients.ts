@@ -3,7 +3,7 @@ import type { ChunkParts } from './chunk-parts.js';
 import { eachDecayedRow } from './chunk-products.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { scaleRows } from './matrices.js';
+import { scaleRows } from './matrix/matrices.js';
 
 /** The shares of dQ and dK by way of the states before and behind the chunk, and dS's part of the gradients of all gates. */
 function setStateShares(

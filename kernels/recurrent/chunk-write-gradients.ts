@@ -2,7 +2,7 @@ import type { ChunkGradients } from './chunk-gradients.js';
 import type { ChunkParts } from './chunk-parts.js';
 import type { RunContext } from './context.js';
 import type { TokenInputs } from './inputs.js';
-import { scaleRows } from './matrices.js';
+import { scaleRows } from './matrix/matrices.js';
 
 /** Sets dN = scale Pᵀ dO + (E_{C←j} k_j)ᵀ dS. */
 export function setWriteGradients(

@@ -2,7 +2,7 @@ import type { RecurrentProblem, RecurrentShape } from '../../src/problem/index.j
 import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
 import type { GradientChange } from './chunk-gradients.js';
 import type { ChunkChange } from './chunk-parts.js';
-import type { Products } from './matrices.js';
+import type { Products } from './matrix/matrices.js';
 
 /** What a token does to a state: it decays it, reads it at the key, writes beside the key, and reads it at the query. */
 export type TokenOperation = 'decay' | 'read' | 'write' | 'output';

@@ -10,7 +10,7 @@ import { RequestError } from '../../src/request-error.js';
 import type { RunContext } from './context.js';
 import type { GradientReceiver, GradientRows, OutputGradientReader } from './gradient-rows.js';
 import { keyHeadOf } from './inputs.js';
-import { dot } from './matrices.js';
+import { dot } from './matrix/matrices.js';
 
 /** Turns the gradients of normalised rows into those of the rows themselves, (dy − y (y·dy)) / √(Σx² + epsilon), in place. */
 function undoNormalisation(gradients: Float64Array, tensor: Tensor, epsilon: number): void {

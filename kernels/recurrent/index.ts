@@ -18,5 +18,7 @@ export {
   type RecurrentModel,
   type RecurrentModelSettings,
 } from './models.js';
+export { readRecurrentSettings } from './model-settings.js';
 export { roundingTo, unrounded } from './rounding.js';
-export { runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';
+export { mamba2Faults } from './mamba2/faults.js';
+export { applicableFaults, runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

@@ -6,7 +6,7 @@ import {
 } from '../../src/problem/index.js';
 import type { Tensor } from '../../src/formats/index.js';
 import type { RecurrentRounding } from './arithmetic.js';
-import { dot } from './matrices.js';
+import { dot } from './matrix/matrices.js';
 
 /** The inputs of neighbouring tokens for a value head, a row each. */
 export interface TokenInputs {

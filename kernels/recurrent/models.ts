@@ -4,6 +4,7 @@ import {
   type RecurrentProblem,
   type RecurrentQuantityName,
 } from '../../src/problem/index.js';
+import type { KernelSetting } from '../setting-values.js';
 import {
   recurrentOperands,
   recurrentValues,
@@ -24,6 +25,10 @@ export interface RecurrentModelSettings {
 export interface RecurrentModel {
   readonly name: string;
   readonly description: string;
+  /** What a user may choose, by the keys of texts. */
+  readonly settings: readonly KernelSetting[];
+  /** Other settings in which it must be right too. */
+  readonly configurations: readonly Readonly<Record<string, string>>[];
   /** Its arithmetic for a problem. */
   readonly arithmetic: (
     problem: RecurrentProblem,
@@ -41,16 +46,22 @@ function formatsOf(
 }
 
 /** The formats of a kernel's results: gradients in those of their inputs, those of gates and states in fp32. */
-function outputsOf({ q, k, v, beta }: RecurrentProblem): RecurrentArithmetic['outputs'] {
+function outputsOf({ q, k, v, beta, mamba2 }: RecurrentProblem): RecurrentArithmetic['outputs'] {
   const outputs: Partial<Record<RecurrentQuantityName, FormatName>> = {
     out: v.format,
     dq: q.format,
     dk: k.format,
     dv: v.format,
     ...(beta && { dbeta: beta.format }),
+    ...(mamba2 && { ddt: mamba2.dt.format }),
   };
   return outputs;
 }
+
+const stateSetting: KernelSetting = {
+  key: 'state',
+  description: 'the format of the state: fp32 (default), bf16, fp16',
+};
 
 /**
  * Kernels of linear attention as flash-linear-attention (https://github.com/fla-org/flash-linear-attention, MIT) has them, in the formats that its
@@ -60,6 +71,8 @@ export const recurrentModels: readonly RecurrentModel[] = [
   {
     name: 'naive-recurrent',
     description: 'token by token, with a state and everything beside it in fp32',
+    settings: [stateSetting],
+    configurations: [],
     arithmetic: (problem, { formats } = {}) => ({
       form: 'recurrent',
       chunk: 1,
@@ -73,6 +86,20 @@ export const recurrentModels: readonly RecurrentModel[] = [
   {
     name: 'chunked',
     description: 'in chunks of tokens: a state in fp32, operands of products in the format of v',
+    settings: [
+      { key: 'chunk', description: 'tokens of a chunk: 1 to 1024 (default 64)' },
+      {
+        key: 'inverse',
+        description: 'how I + A is inverted: substitution, or rows of a block (default 16)',
+      },
+      stateSetting,
+    ],
+    configurations: [
+      { chunk: '16' },
+      { chunk: '32' },
+      { chunk: '128' },
+      { inverse: 'substitution' },
+    ],
     arithmetic(problem, { chunk = 64, inverse = { block: 16 }, formats } = {}) {
       const ofInputs = Object.fromEntries(
         recurrentOperands.map((value) => [value, problem.v.format]),

@@ -3,6 +3,7 @@ import {
   recurrentFamilies,
   recurrentQuantityNames,
   recurrentQuantityShape,
+  recurrentScale,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
@@ -15,10 +16,20 @@ import { chunkForward } from './chunk-forward.js';
 import { lawfulOrder, stretchesOf, type RunContext } from './context.js';
 import { gradientResults, outputGradientReader } from './gradient-results.js';
 import type { BackwardPass } from './gradient-rows.js';
-import type { Execute, FaultyRun, RecurrentFault } from './faults/index.js';
+import {
+  recurrentFaults,
+  type Execute,
+  type FaultSetting,
+  type FaultyRun,
+  type RecurrentFault,
+} from './faults/index.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
-import { productsOf } from './matrices.js';
-import { roundedBefore } from './rounding.js';
+import { productsOf } from './matrix/matrices.js';
+import { mamba2Faults } from './mamba2/faults.js';
+import { chainGradients } from './mamba2/gradients.js';
+import { finishOutputs } from './mamba2/outputs.js';
+import { kernelRecurrence } from './mamba2/steps.js';
+import { roundedBefore, unrounded } from './rounding.js';
 import { tokenBackward } from './token-backward.js';
 import { tokenForward, tokensAtATime, type SequencePass } from './token-forward.js';
 
@@ -45,7 +56,7 @@ function contextOf(
     arithmetic,
     rounding,
     products: productsOf(arithmetic),
-    scale: problem.scale ?? 1 / Math.sqrt(keyDim),
+    scale: recurrentScale(problem),
     isDelta: recurrentFamilies[problem.family].write === 'delta',
     gateCount: gateCountOf(problem, keyDim),
     order,
@@ -147,6 +158,29 @@ function runOnce(
   return { out, final_state: final, ...gradients?.finish() };
 }
 
+/** Runs a Mamba-2 problem: the steps before its recurrence, that, and what makes outputs of it. */
+function runMamba2(
+  problem: RecurrentProblem,
+  arithmetic: RecurrentArithmetic,
+  rounding: RecurrentRounding,
+  { mamba2: change, gradientInputs, form = arithmetic.form }: FaultyRun,
+  runPlain: (plain: RecurrentProblem, kept: RecurrentRounding) => RecurrentResults<Float64Array>,
+): RecurrentResults<Float64Array> {
+  const { mamba2 } = problem;
+  if (!mamba2) return runPlain(problem, rounding);
+  const output: RecurrentRounding['output'] = (name, values, first, end) => {
+    // Outputs are rounded behind D and z, and dv and dg are no results.
+    if (!['out', 'dv', 'dg'].includes(name)) rounding.output(name, values, first, end);
+  };
+  const { formats } = arithmetic;
+  const steps = { rounding, change, arithmetic: { form, formats } };
+  const plain = kernelRecurrence(problem, mamba2, steps);
+  const results = runPlain(plain, { ...rounding, output });
+  if (results.out) finishOutputs(results.out, problem, mamba2, rounding, change);
+  if (!gradientInputs || mamba2.z) return results;
+  return chainGradients(problem, mamba2, results, gradientInputs, { rounding, change });
+}
+
 /** The tokens of a kernel's chunks; 64 where it has none. */
 const chunkOf = ({ form, chunk }: RecurrentArithmetic) => (form === 'chunked' ? chunk : 64);
 
@@ -161,11 +195,36 @@ export function runRecurrence(
   rounding: RecurrentRounding,
   { gradientInputs, fault }: RecurrentRunOptions = {},
 ): RecurrentResults<Float64Array> {
-  const execute: Execute = (one, run = {}) => {
-    const kept = run.formats ? roundedBefore(run.formats, rounding) : rounding;
-    return runOnce(one, arithmetic, kept, gradientInputs, run);
-  };
+  const executeWith =
+    (by: RecurrentRounding): Execute =>
+    (one, run = {}) => {
+      const kept = run.formats ? roundedBefore(run.formats, by) : by;
+      const given = { ...(gradientInputs && { gradientInputs }), ...run };
+      return runMamba2(one, arithmetic, kept, given, (plain, inner) =>
+        runOnce(plain, arithmetic, inner, gradientInputs, run),
+      );
+    };
+  const execute = executeWith(rounding);
   if (fault === undefined) return execute(problem);
-  const setting = { problem, chunk: chunkOf(arithmetic), gradientInputs };
-  return ofProblem(problem, fault.run(setting, execute));
+  const chunk = chunkOf(arithmetic);
+  const runFaulty = (one: RecurrentProblem, by: Execute) =>
+    ofProblem(one, fault.run({ problem: one, chunk, gradientInputs }, by));
+  if (fault.isOfMamba2 === true) return runFaulty(problem, execute);
+  const given = gradientInputs ? { gradientInputs } : {};
+  return runMamba2(problem, arithmetic, rounding, given, (plain, inner) =>
+    runFaulty(plain, executeWith(inner)),
+  );
+}
+
+/** The faults that a kernel may have on such a problem; those of recurrences see that of Mamba-2 alone. */
+export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+  const { problem } = setting;
+  const { mamba2 } = problem;
+  const plain = mamba2
+    ? { ...setting, problem: kernelRecurrence(problem, mamba2, { rounding: unrounded }) }
+    : setting;
+  return [
+    ...recurrentFaults.filter((fault) => fault.appliesTo(plain)),
+    ...mamba2Faults.filter((fault) => fault.appliesTo(setting)),
+  ];
 }

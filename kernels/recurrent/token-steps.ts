@@ -1,7 +1,7 @@
 import type { RunContext, TokenOperation } from './context.js';
 import { setTokenDecay } from './decays.js';
 import type { TokenInputs } from './inputs.js';
-import { decayRows } from './matrices.js';
+import { decayRows } from './matrix/matrices.js';
 
 /** What a token does to the state of a value head, in the recurrent form. */
 export interface TokenSteps {

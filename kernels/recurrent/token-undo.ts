@@ -1,7 +1,7 @@
 import { lawfulOrder, type RunContext, type TokenOperation } from './context.js';
 import type { GradientRows } from './gradient-rows.js';
 import type { TokenInputs } from './inputs.js';
-import { decayRows } from './matrices.js';
+import { decayRows } from './matrix/matrices.js';
 import type { TokenSteps } from './token-steps.js';
 
 /** What a step back needs beside the state. */

@@ -26,8 +26,16 @@ export interface TokenDecay {
   error: number;
 }
 
-/** Puts exp(gate) into `decay` for the rows from `first` to `end`. @throws RequestError for a gate that is NaN or too large */
-function setGate(decay: TokenDecay, gate: number, first: number, end: number): void {
+/**
+ * Puts exp(gate) into `decay` for the rows from `first` to `end`. @throws RequestError for a gate that is NaN or too large
+ * @param share what the gate errs by, relative to itself
+ */
+function setGate(
+  decay: TokenDecay,
+  gate: number,
+  share: number,
+  [first, end]: readonly [first: number, end: number],
+): void {
   const octaves = gate * log2eWords().high;
   if (!(octaves <= largestOctaves))
     throw new RequestError(`a gate is ${gate}; give logarithms of decays, 0 or less as a rule`);
@@ -38,7 +46,8 @@ function setGate(decay: TokenDecay, gate: number, first: number, end: number): v
     error = gate === -Infinity ? 0 : 2 ** -999;
   } else if (gate !== 0) {
     factor = exp2()(octaves);
-    error = (4.2 + 1.5 * Math.abs(octaves)) * u * factor;
+    const ofGate = share === 0 ? 0 : Math.expm1(Math.abs(gate) * share) * (1 + 2 ** -30);
+    error = ((4.2 + 1.5 * Math.abs(octaves)) * u * (1 + ofGate) + ofGate) * factor;
   }
   decay.factors.fill(factor, first, end);
   decay.largest = Math.max(decay.largest, factor + error);
@@ -56,7 +65,7 @@ export function decayReader(
 ): DecayReader {
   const factors = new Float64Array(paddedDim).fill(1, 0, keyDim);
   const decay: TokenDecay = { factors, largest: 1, error: 0 };
-  const { g, firstHead = 0 } = problem;
+  const { g, firstHead = 0, stepErrors } = problem;
   const rule = recurrentFamilies[problem.family].decay;
   if (rule === 'none') return () => decay;
   if (rule === 'fixed-by-head' || g === undefined)
@@ -72,11 +81,12 @@ export function decayReader(
   const rows = keyDim / count;
   const gates = new Float64Array(count);
   return (token, head) => {
-    const at = (token * valueHeads + head) * count;
-    decodeTensor(g, at, at + count, gates);
+    const row = token * valueHeads + head;
+    const share = stepErrors?.[row] ?? 0;
+    decodeTensor(g, row * count, (row + 1) * count, gates);
     decay.largest = 0;
     decay.error = 0;
-    for (let i = 0; i < count; i++) setGate(decay, gates[i], i * rows, (i + 1) * rows);
+    for (let i = 0; i < count; i++) setGate(decay, gates[i], share, [i * rows, (i + 1) * rows]);
     return decay;
   };
 }

@@ -18,6 +18,7 @@ import {
   type SumBound,
 } from './adjoint-radius.js';
 import { throughNormalisation } from './normalised-gradient.js';
+import { tiny } from './radius.js';
 import { beginState, forgetRows, type State } from './state.js';
 import { backwardWalker, type KeptToken } from './stretches.js';
 import { newBackward, type Backward, type TokenGradients } from './token-gradients.js';
@@ -38,11 +39,15 @@ function setBound({ radius, magnitude }: ScaledReferenceQuantity, bound: SumBoun
 }
 
 /** Sets the decayed state's errors, z and w with their radii. */
-function setWrite(pass: Backward, { key, value, decay, strength }: TokenOperands, kept: KeptToken) {
+function setWrite(pass: Backward, operands: TokenOperands, kept: KeptToken) {
+  const { key, value, valueError, decay, strength } = operands;
   const { decayed, missing, written, atKey, roundings } = pass;
   setDecayedErrors(decayed, kept.before.errors, decay);
   if (strength === null) {
     written.values.set(value);
+    if (valueError > 0)
+      for (let c = 0; c < value.length; c++)
+        written.radius[c] = valueError * Math.abs(value[c]) + tiny;
     return;
   }
   setReadErrors(atKey, decayed, key.norm, roundings);

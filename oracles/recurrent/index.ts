@@ -3,8 +3,11 @@ export {
   type RecurrentOracleOptions,
   type RecurrentReference,
 } from './recurrent-oracle.js';
+export { recurrentGradients, type RecurrentGradientReference } from './recurrent-gradients.js';
+export type { RecurrentGradients } from './token-gradients.js';
 export {
-  recurrentGradients,
-  type RecurrentGradientReference,
-  type RecurrentGradients,
-} from './recurrent-gradients.js';
+  mamba2Recurrence,
+  stepsOf as mamba2Steps,
+  type Mamba2Recurrence,
+  type Steps as Mamba2Steps,
+} from './mamba2/plain-problem.js';

@@ -57,6 +57,8 @@ export interface TokenBounds {
   readonly keyNorm: number;
   /** β; null for an additive write. */
   readonly strength: number | null;
+  /** What the value of an additive write errs by, relative to itself. */
+  readonly valueError: number;
 }
 
 /** ‖I − β k kᵀ‖ at most, 1 for an additive write. */
@@ -88,7 +90,7 @@ export function advanceErrors(
   written: Float64Array,
   squares: Float64Array,
 ): void {
-  const { decay, keyNorm, strength } = token;
+  const { decay, keyNorm, strength, valueError } = token;
   const spread = spreadOf(strength, keyNorm);
   const forgets = decay.largest === 0;
   for (let c = 0; c < radius.length; c++) {
@@ -101,7 +103,10 @@ export function advanceErrors(
     }
     const w = Math.abs(written[c]);
     const ofRead = roundings.dot * keyNorm * decay.largest * before + tiny;
-    const ofWritten = strength === null ? 0 : Math.abs(strength) * ofRead + 2 * u * w + tiny;
+    const ofWritten =
+      strength === null
+        ? valueError * w + (valueError > 0 ? tiny : 0)
+        : Math.abs(strength) * ofRead + 2 * u * w + tiny;
     const local = keyNorm * (ofWritten + (roundings.vector + u) * w) + u * norm[c] + tiny;
     radius[c] = (spread * decayed + local) * slack;
   }

@@ -1,4 +1,8 @@
-import type { RecurrentProblem, RecurrentShape } from '../../src/problem/index.js';
+import {
+  recurrentScale,
+  type RecurrentProblem,
+  type RecurrentShape,
+} from '../../src/problem/index.js';
 import { advanceErrors, outputRadius, roundingsOfProblem, type Roundings } from './radius.js';
 import { advanceState, readState, roundingsOf } from './state-loops.js';
 import { beginState, forgetRows, paddedKeyDim, zeroState, type State } from './state.js';
@@ -42,7 +46,7 @@ export function stateWalk(problem: RecurrentProblem, shape: RecurrentShape): Sta
   const begin = (sequence: number, head: number) => {
     beginState(state, initialState, sequence * valueHeads + head, keyDim, 'initial_state');
   };
-  const advance = ({ query, key, value, decay, strength }: TokenOperands) => {
+  const advance = ({ query, key, value, valueError, decay, strength }: TokenOperands) => {
     forgetRows(state.elements, decay.factors);
     if (strength === null) written.set(value);
     else {
@@ -54,7 +58,7 @@ export function stateWalk(problem: RecurrentProblem, shape: RecurrentShape): Sta
     }
     const factors = { decay: decay.factors, key: key.elements, query: query.elements };
     advanceState(state.elements, { ...factors, written }, read, squares);
-    const bounds = { decay, keyNorm: key.norm, strength };
+    const bounds = { decay, keyNorm: key.norm, strength, valueError };
     advanceErrors(state.errors, bounds, roundings, written, squares);
   };
   return { state, roundings, read, missing, begin, advance };
@@ -76,17 +80,12 @@ function finishOutput(
   }
 }
 
-/** The factor of a problem's outputs. */
-export function scaleOf({ scale }: RecurrentProblem, { keyDim }: RecurrentShape): number {
-  return scale ?? 1 / Math.sqrt(keyDim);
-}
-
 /**
  * A runner of the problem's sequences, token by token. It keeps one state and some vectors. Its runs throw a RequestError for inputs
  * that are not finite, gates of −∞ apart.
  */
 export function sequenceRunner(problem: RecurrentProblem, shape: RecurrentShape): SequenceRunner {
-  const scale = scaleOf(problem, shape);
+  const scale = recurrentScale(problem);
   const column = () => new Float64Array(shape.valueDim);
   const output = { values: column(), radius: column(), magnitude: column() };
   const readToken = tokenReader(problem, shape, paddedKeyDim(shape));

@@ -11,14 +11,11 @@ import {
 import type { ScaledReferenceQuantity } from '../attention/attention.js';
 import { largestValueDim } from './adjoint-radius.js';
 import { gradientRunner } from './gradient-runner.js';
+import { chainGradients } from './mamba2/chain-gradients.js';
+import { mamba2Recurrence } from './mamba2/plain-problem.js';
 import type { RecurrentOracleOptions } from './recurrent-oracle.js';
 import type { State } from './state.js';
-import type { TokenGradients } from './token-gradients.js';
-
-/** Exact gradients of a recurrence by the names of their tensors, in the layouts of `recurrentQuantityShape`; the problem has the others not. */
-export interface RecurrentGradients extends TokenGradients {
-  readonly dinitial_state?: ScaledReferenceQuantity;
-}
+import type { RecurrentGradients } from './token-gradients.js';
 
 /** Exact gradients of linear attention, each value with a proven radius: ∞ where fp64 overflowed. */
 export interface RecurrentGradientReference {
@@ -96,6 +93,15 @@ export function recurrentGradients(
   inputs: RecurrentGradientInputs,
   options: RecurrentOracleOptions = {},
 ): RecurrentGradientReference {
+  const { mamba2 } = problem;
+  if (mamba2?.z)
+    throw new RequestError('there are no exact gradients beside a gate z; leave z out');
+  if (mamba2) {
+    const { plain, steps } = mamba2Recurrence(problem, mamba2);
+    const { shape: sizes, quantities: ofPlain } = recurrentGradients(plain, inputs, options);
+    const chain = { problem, inputs: mamba2, plain, steps };
+    return { shape: sizes, quantities: chainGradients(chain, ofPlain, inputs) };
+  }
   const shape = recurrentShape(problem);
   checkRecurrentGradientInputs(inputs, shape);
   const { keyHeads, valueHeads, keyDim, valueDim, sequences } = shape;

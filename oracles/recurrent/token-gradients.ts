@@ -1,5 +1,6 @@
 import {
   recurrentFamilies,
+  recurrentScale,
   type RecurrentLaw,
   type RecurrentProblem,
   type RecurrentShape,
@@ -7,7 +8,6 @@ import {
 import type { ScaledReferenceQuantity } from '../attention/attention.js';
 import type { UncertainVector } from './adjoint-radius.js';
 import { gamma, roundingsOfProblem, zeroErrors, type Roundings } from './radius.js';
-import { scaleOf } from './recurrence.js';
 import { roundingsOf } from './state-loops.js';
 import { paddedKeyDim, zeroState, type State } from './state.js';
 
@@ -18,6 +18,16 @@ export interface TokenGradients {
   readonly dv: ScaledReferenceQuantity;
   readonly dg?: ScaledReferenceQuantity;
   readonly dbeta?: ScaledReferenceQuantity;
+}
+
+/** Exact gradients of a recurrence by the names of their tensors, in the layouts of `recurrentQuantityShape`; the problem has the others not. */
+export interface RecurrentGradients extends TokenGradients {
+  readonly dinitial_state?: ScaledReferenceQuantity;
+  /** Of Mamba-2, whose dv is that of x. */
+  readonly ddt?: ScaledReferenceQuantity;
+  readonly dA?: ScaledReferenceQuantity;
+  readonly dD?: ScaledReferenceQuantity;
+  readonly ddt_bias?: ScaledReferenceQuantity;
 }
 
 /** What the backward pass of a value head works with, token by token. */
@@ -67,7 +77,7 @@ export function newBackward(problem: RecurrentProblem, shape: RecurrentShape): B
       ...(write === 'delta' && { dbeta: quantity(1) }),
     },
     gradient: zeroState(shape),
-    scale: scaleOf(problem, shape),
+    scale: recurrentScale(problem),
     roundings: roundingsOfProblem(roundingsOf(padded), problem.normalisation !== undefined),
     relative: gamma(valueDim + roundingsOf(padded)),
     decays: decay !== 'none',

@@ -10,6 +10,8 @@ export interface TokenOperands {
   readonly key: KeyVector;
   /** By value dimension. */
   readonly value: Float64Array;
+  /** What the value of an additive write errs by, relative to itself. */
+  readonly valueError: number;
   readonly decay: TokenDecay;
   /** β; null for an additive write. */
   readonly strength: number | null;
@@ -33,7 +35,7 @@ export function tokenReader(
   shape: RecurrentShape,
   paddedDim: number,
 ): TokenReader {
-  const { q, k, v, beta, normalisation } = problem;
+  const { q, k, v, beta, normalisation, stepErrors } = problem;
   const { keyHeads, valueHeads, valueDim } = shape;
   const [query, key] = [keyVector(paddedDim), keyVector(paddedDim)];
   const value = new Float64Array(valueDim);
@@ -47,10 +49,10 @@ export function tokenReader(
     readKeyVector(k, token * keyHeads + keyHead, epsilon, key);
     decodeTensor(v, at * valueDim, (at + 1) * valueDim, value);
     checkFinite(value, 'v');
-    const decay = decayOf(token, head);
-    if (!beta) return { query, key, value, decay, strength: null };
+    const rest = { decay: decayOf(token, head), valueError: stepErrors?.[at] ?? 0 };
+    if (!beta) return { query, key, value, ...rest, strength: null };
     decodeTensor(beta, at, at + 1, strengthOf);
     checkFinite(strengthOf, 'beta');
-    return { query, key, value, decay, strength: strengthOf[0] };
+    return { query, key, value, ...rest, strength: strengthOf[0] };
   };
 }

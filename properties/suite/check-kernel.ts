@@ -1,17 +1,11 @@
 import { RequestError } from '../../src/request-error.js';
 import { laws, type AttentionKernel, type LawCase } from '../laws/index.js';
 import { describeCase } from '../problems/index.js';
-import {
-  runNumber,
-  widenedNotes,
-  type LawFailure,
-  LawProgress,
-  type LawResult,
-} from './law-progress.js';
-import { featureNotes, planCheck, type CheckScope } from './plan-check.js';
+import { widenedNotes, type LawFailure, LawProgress, type LawResult } from './law-progress.js';
+import { featureNotes, planCheck, type CheckPlan, type CheckScope } from './plan-check.js';
 import type { KernelPromises } from './promises.js';
-import { takeTurns, type RoundRunner } from './take-turns.js';
-import { tryRound } from './try-round.js';
+import { tryLaws, type CheckLimits, type TriedLaws } from './try-laws.js';
+import { tryRound, type RoundResult } from './try-round.js';
 import { groupByKind, type ViolationGroup } from './violation-kind.js';
 
 interface LawResults {
@@ -97,47 +91,24 @@ export function describeNothingTried({ laws }: { readonly laws: readonly Untried
 }
 
 /** The laws, problems and time of a check. */
-export interface CheckOptions extends CheckScope {
-  /** Problems that each law is tried on; default 100. */
-  readonly runs?: number | undefined;
-  /** Seed of the problems, the same for the same seed; default drawn at random. */
-  readonly seed?: number | undefined;
-  /** Whether to stop at the first failure; default false. */
-  readonly bail?: boolean | undefined;
-  /** Seconds after which no further problem is tried; default none. */
-  readonly seconds?: number | undefined;
-  /** The most seconds to simplify a failing problem; default 10. */
-  readonly shrinkSeconds?: number | undefined;
-  /**
-   * Tries the laws on the kernel in place of this thread; the findings are the same. Beside `bail` it is not
-   * used: this thread stops at the first violation.
-   */
-  readonly apart?: RoundRunner | undefined;
-  /** Called after every run with the number of runs so far and of all runs. */
-  readonly progress?: ((done: number, total: number) => void) | undefined;
-}
+export interface CheckOptions extends CheckScope, CheckLimits {}
 
 /** The results of all laws. */
-export interface CheckResult {
-  /** Whether some law was tried, and none is violated. */
-  readonly pass: boolean;
-  readonly seed: number;
-  readonly laws: readonly LawResult[];
-  /** Turns of all laws. */
-  readonly runs: number;
-  readonly seconds: number;
-  /** Whether the time was up before every law had its runs. */
-  readonly outOfTime: boolean;
+export interface CheckResult extends TriedLaws {
   /** Other notes on the kernel, a sentence each without its full stop. */
   readonly notes: readonly string[];
 }
 
-/** Whether some law was tried, and none is violated. */
-export function isPass(laws: readonly Pick<LawResult, 'status'>[]): boolean {
-  return (
-    laws.some(({ status }) => status === 'holds') &&
-    laws.every(({ status }) => status !== 'violated')
-  );
+/** Tries rounds of a plan's laws, by their ids, on a kernel. */
+export function roundsOf(
+  kernel: AttentionKernel,
+  { laws: planned, promises }: CheckPlan,
+  seed: number,
+) {
+  return (id: string, round: number, shrinkSeconds: number): Promise<RoundResult> => {
+    const law = planned.find((one) => one.id === id)!;
+    return tryRound({ planned: law, promises, seed }, round, kernel, shrinkSeconds);
+  };
 }
 
 /**
@@ -151,43 +122,15 @@ export async function checkKernel(
   promises: KernelPromises = {},
   options: CheckOptions = {},
 ): Promise<CheckResult> {
-  const { runs = 100, seconds = Infinity, shrinkSeconds = 10, bail = false, progress } = options;
-  const { seed = Math.floor(Math.random() * 2 ** 31) } = options;
-  if (!(Number.isSafeInteger(runs) && runs > 0))
-    throw new RequestError(`runs is ${runs}; give a positive whole number`);
-  if (!Number.isSafeInteger(seed)) throw new RequestError(`seed is ${seed}; give a whole number`);
   const plan = planCheck(promises, options);
-  const all = plan.laws.map((law) => new LawProgress(law, plan.promises, seed));
-  const start = performance.now();
-  const total = runs * all.filter(({ isOpen }) => isOpen).length;
-  const here: RoundRunner = {
-    lanes: 1,
-    tryRound: (id, round, shrinkSeconds) => {
-      const planned = plan.laws.find((law) => law.id === id)!;
-      return tryRound({ planned, promises: plan.promises, seed }, round, kernel, shrinkSeconds);
-    },
-  };
-  const { done, outOfTime } = await takeTurns(
-    all,
-    bail ? here : (options.apart ?? here),
-    { runs, bail, seconds, shrinkSeconds },
-    (done) => progress?.(done, total),
+  const tried = await tryLaws(
+    plan.laws.map((law) => new LawProgress(law, plan.promises.laws[law.id])),
+    (seed) => roundsOf(kernel, plan, seed),
+    options,
   );
-  const results = all.map((law, position): LawResult => {
-    const result = law.result();
-    const { failure } = result;
-    if (failure === null) return result;
-    // Rounds that are tried at the same time are counted as if they took turns.
-    const runsUntil = runNumber(all, position, failure.round);
-    return { ...result, failure: { ...failure, runsUntil } };
-  });
+  const { laws: results } = tried;
   return {
-    pass: isPass(results),
-    seed,
-    laws: results,
-    runs: done,
-    seconds: (performance.now() - start) / 1000,
-    outOfTime,
+    ...tried,
     notes: [
       ...widenedNotes(results.flatMap(({ widened }) => widened)),
       ...featureNotes(results, plan.promises),

@@ -1,13 +1,13 @@
 export {
   assertAttentionKernel,
   checkKernel,
-  isPass,
   type CheckOptions,
   type CheckResult,
   describeFailures,
   describeLawFailure,
   describeNothingTried,
   groupFailures,
+  roundsOf,
 } from './check-kernel.js';
 export type { Counterexample } from './find-counterexample.js';
 export {
@@ -19,6 +19,7 @@ export {
   type LawOutcome,
   type LawResult,
   type LawStatus,
+  type RoundStart,
 } from './law-progress.js';
 export {
   assertMatchesAttention,
@@ -35,6 +36,7 @@ export { runCase, type CaseResult } from './run-case.js';
 export { featureNotes } from './plan-check.js';
 export { widenedNotes } from './law-progress.js';
 export type { RoundRunner } from './take-turns.js';
+export { isPass, tryLaws, type CheckLimits, type TriedLaws } from './try-laws.js';
 export {
   largestSizes,
   triedSizeNames,

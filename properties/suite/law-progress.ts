@@ -1,14 +1,7 @@
 import type { FormatName } from '../../src/formats/index.js';
-import type { AttentionKernel, LawId, LawStrength } from '../laws/index.js';
+import type { LawId, LawStrength } from '../laws/index.js';
 import type { PlannedLaw } from './plan-check.js';
-import type { ResolvedPromises } from './promises.js';
-import {
-  largestSizes,
-  tryRound,
-  type RoundFailure,
-  type RoundResult,
-  type TriedSizes,
-} from './try-round.js';
+import { largestSizes, type RoundFailure, type RoundResult, type TriedSizes } from './try-round.js';
 
 /**
  * Notes on a kernel whose outputs are finer than its inputs' formats, which is right, but often not the
@@ -30,7 +23,7 @@ export function widenedNotes(widened: Iterable<FormatName>): string[] {
  */
 export type LawStatus = 'holds' | 'violated' | 'skipped' | 'untried';
 
-type LawCounts = Pick<LawProgress, 'runs' | 'unsupported' | 'refusal'>;
+type LawCounts = Pick<LawResult, 'runs' | 'unsupported'> & { readonly refusal: string };
 
 /** The reason given for a law whose first problem was never reached. */
 export const neverReached = 'the check ended before its first problem';
@@ -60,7 +53,8 @@ export function lawOutcome(
   return { status: isPromised ? 'untried' : 'skipped', tried, skipped: skipped ?? refused };
 }
 
-interface RoundStart {
+/** When a round began. */
+export interface RoundStart {
   /** Runs of all laws until it failed, this one included. */
   readonly runsUntil: number;
   /** Seconds from the start until it failed, before it was simplified. */
@@ -75,7 +69,7 @@ export interface LawFailure extends RoundFailure, RoundStart {}
  * the laws before it in this one.
  */
 export function runNumber(
-  laws: readonly Pick<LawProgress, 'runs'>[],
+  laws: readonly Pick<LawResult, 'runs'>[],
   position: number,
   round: number,
 ): number {
@@ -85,9 +79,12 @@ export function runNumber(
   );
 }
 
-/** The full result of one law. */
-export interface LawResult extends LawOutcome {
-  readonly id: LawId;
+/** The full result of one law, of attention unless its ids and failures are those of another contract. */
+export interface LawResult<
+  Id extends string = LawId,
+  Failure extends object = RoundFailure,
+> extends LawOutcome {
+  readonly id: Id;
   readonly strength: LawStrength | 'none';
   /** Number of its turns: each tries it on a problem, if one can be found. */
   readonly runs: number;
@@ -102,16 +99,15 @@ export interface LawResult extends LawOutcome {
   readonly widened: readonly FormatName[];
   /** Seconds that its runs took, with simplifying. */
   readonly seconds: number;
-  readonly failure: LawFailure | null;
+  readonly failure: (Failure & RoundStart) | null;
 }
 
 /** One law on its way through its runs. Rounds are added in their order. */
-export class LawProgress {
-  readonly id: LawId;
-  readonly #promises: ResolvedPromises;
-  readonly #seed: number;
-  readonly #planned: PlannedLaw;
-  failure: LawFailure | null = null;
+export class LawProgress<Id extends string = LawId, Failure extends object = RoundFailure> {
+  readonly id: Id;
+  readonly #planned: Pick<PlannedLaw, 'skipped' | 'isPromised'>;
+  readonly #strength: LawStrength | 'none';
+  failure: (Failure & RoundStart) | null = null;
   runs = 0;
   unsupported = 0;
   /** The largest sizes of the problems that the kernel ran on; null for none. */
@@ -121,31 +117,21 @@ export class LawProgress {
   /** The reason for which the last problem that could not be tried was not; empty for none. */
   refusal = '';
 
-  constructor(planned: PlannedLaw, promises: ResolvedPromises, seed: number) {
+  constructor(
+    planned: Pick<PlannedLaw, 'skipped' | 'isPromised'> & { readonly id: Id },
+    strength: LawStrength | 'none',
+  ) {
     this.id = planned.id;
     this.#planned = planned;
-    this.#promises = promises;
-    this.#seed = seed;
+    this.#strength = strength;
   }
 
   get isOpen(): boolean {
     return this.#planned.skipped === null && this.failure === null;
   }
 
-  /** Tries the law on the problem of a round. */
-  async run(
-    round: number,
-    kernel: AttentionKernel,
-    shrinkSeconds: number,
-    sinceStart: () => RoundStart,
-  ): Promise<void> {
-    const began = sinceStart();
-    const law = { planned: this.#planned, promises: this.#promises, seed: this.#seed };
-    this.add(await tryRound(law, round, kernel, shrinkSeconds), began);
-  }
-
   /** Adds the result of the law's next round. */
-  add(result: RoundResult, began: RoundStart): void {
+  add(result: RoundResult<Failure>, began: RoundStart): void {
     this.runs++;
     this.#seconds += result.seconds;
     if (result.status === 'unsupported') {
@@ -158,11 +144,11 @@ export class LawProgress {
     for (const format of result.widened) this.#widened.add(format);
   }
 
-  result(): LawResult {
+  result(): LawResult<Id, Failure> {
     const { id, runs, unsupported, sizes, failure } = this;
     return {
       id,
-      strength: this.#promises.laws[id],
+      strength: this.#strength,
       ...lawOutcome(this.#planned, this, failure !== null),
       runs,
       unsupported,

@@ -1,13 +1,17 @@
 import type { LawId } from '../laws/index.js';
 import type { LawProgress } from './law-progress.js';
-import type { RoundResult } from './try-round.js';
+import type { RoundFailure, RoundResult } from './try-round.js';
 
 /** Tries rounds of laws, possibly several at the same time. */
-export interface RoundRunner {
+export interface RoundRunner<Id extends string = LawId, Failure = RoundFailure> {
   /** Number of rounds tried at the same time. */
   readonly lanes: number;
   /** See `tryRound`. */
-  readonly tryRound: (law: LawId, round: number, shrinkSeconds: number) => Promise<RoundResult>;
+  readonly tryRound: (
+    law: Id,
+    round: number,
+    shrinkSeconds: number,
+  ) => Promise<RoundResult<Failure>>;
 }
 
 /** Limits of the rounds. */
@@ -23,19 +27,25 @@ export interface TurnLimits {
 }
 
 /** A law with its rounds under way, and those that were tried before an earlier one ended. */
-interface LawTurns {
-  readonly law: LawProgress;
+interface LawTurns<Id extends string, Failure extends object> {
+  readonly law: LawProgress<Id, Failure>;
   /** The next round to begin. */
   next: number;
   underWay: number;
-  readonly tried: Map<number, { readonly result: RoundResult; readonly secondsUntil: number }>;
+  readonly tried: Map<
+    number,
+    { readonly result: RoundResult<Failure>; readonly secondsUntil: number }
+  >;
 }
 
 /** The law whose turn it is: among those not under way, if any, the one that is furthest behind. */
-function nextOf(all: readonly LawTurns[], runs: number): LawTurns | undefined {
+function nextOf<T extends LawTurns<string, object>>(
+  all: readonly T[],
+  runs: number,
+): T | undefined {
   return all
     .filter(({ law, next }) => law.isOpen && next <= runs)
-    .reduce<LawTurns | undefined>((best, one) => {
+    .reduce<T | undefined>((best, one) => {
       if (best === undefined) return one;
       const order = one.underWay - best.underWay || one.next - best.next;
       return order < 0 ? one : best;
@@ -48,18 +58,23 @@ function nextOf(all: readonly LawTurns[], runs: number): LawTurns | undefined {
  * @param onRound called after every round that counts with their number so far
  * @returns the number of rounds that count, and whether the time was up before all were tried
  */
-export async function takeTurns(
-  laws: readonly LawProgress[],
-  { lanes, tryRound }: RoundRunner,
+export async function takeTurns<Id extends string, Failure extends object>(
+  laws: readonly LawProgress<Id, Failure>[],
+  { lanes, tryRound }: RoundRunner<Id, Failure>,
   { runs, bail, seconds, shrinkSeconds }: TurnLimits,
   onRound: (done: number) => void,
 ): Promise<{ readonly done: number; readonly outOfTime: boolean }> {
   const start = performance.now();
   const elapsed = () => (performance.now() - start) / 1000;
-  const all = laws.map((law): LawTurns => ({ law, next: 1, underWay: 0, tried: new Map() }));
+  const all = laws.map((law): LawTurns<Id, Failure> => ({
+    law,
+    next: 1,
+    underWay: 0,
+    tried: new Map(),
+  }));
   let done = 0;
   let outOfTime = false;
-  const settle = ({ law, tried }: LawTurns): void => {
+  const settle = ({ law, tried }: LawTurns<Id, Failure>): void => {
     for (;;) {
       const round = law.runs + 1;
       const first = tried.get(round);

@@ -57,7 +57,7 @@ export interface RoundFailure extends Counterexample {
 }
 
 /** The result of a law on the problem of a round. */
-export type RoundResult = {
+export type RoundResult<Failure = RoundFailure> = {
   /** Seconds that it took, with simplifying. */
   readonly seconds: number;
 } & (
@@ -68,7 +68,7 @@ export type RoundResult = {
       readonly sizes: TriedSizes | null;
       /** Formats of inputs for which the kernel wrote outputs with digits beyond the format. */
       readonly widened: readonly FormatName[];
-      readonly failure: RoundFailure | null;
+      readonly failure: Failure | null;
     }
 );
 

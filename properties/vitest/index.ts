@@ -1,5 +1,5 @@
 /**
- * flashproof for vitest: `describeAttentionKernel`, and the matchers `toMatchAttention` and
+ * flashproof for vitest: `describeAttentionKernel`, `describeRecurrentKernel`, and the matchers `toMatchAttention` and
  * `toBeWithinBound`, which importing this module adds to `expect`.
  */
 import { expect } from 'vitest';
@@ -9,6 +9,10 @@ import { matchAttention, matchBound, type BoundOptions } from '../suite/index.js
 import type { AttentionOutputs } from '../laws/index.js';
 
 export { describeAttentionKernel, type DescribeOptions } from './describe-attention-kernel.js';
+export {
+  describeRecurrentKernel,
+  type DescribeRecurrentOptions,
+} from './describe-recurrent-kernel.js';
 
 declare module 'vitest' {
   interface Matchers<T> {

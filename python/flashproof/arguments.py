@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from .dump import Premises, Settings, premise_words
+from .mamba2 import Mamba2Arguments
 
 
 class ScoreArguments(TypedDict, total=False):
@@ -68,7 +69,7 @@ class KeptAuditArguments(AuditArguments, total=False):
     keep: str | os.PathLike[str] | None
 
 
-class RecurrentArguments(TypedDict, total=False):
+class RecurrentArguments(Mamba2Arguments, total=False):
     """What a recurrence of linear attention has besides Q, K and V, what may be judged besides its results, and how."""
 
     g: Any

@@ -34,6 +34,8 @@ class Launch:
     cluster: Sequence[int] | None = None
     #: What the tensors are: the entry `contract` of the file.
     contract: Mapping[str, Any] | None = None
+    #: Tensors that hold nothing before the launch, or zeros: the entry `buffers` of the file.
+    buffers: Sequence[Mapping[str, Any]] = ()
 
     def members(self) -> dict[str, Any]:
         """What the file holds, besides the name of the PTX."""
@@ -45,6 +47,7 @@ class Launch:
             "dynamicSharedBytes": self.shared_bytes,
             "parameters": [dict(one) for one in self.parameters],
             "outputs": list(self.outputs),
+            **({"buffers": [dict(one) for one in self.buffers]} if self.buffers else {}),
             **({"contract": dict(self.contract)} if self.contract else {}),
         }
 

@@ -16,6 +16,7 @@ from .arguments import (
     words_of,
 )
 from .dump import gather, number_of
+from .mamba2 import MAMBA2_GRADIENTS, mamba2_metadata, mamba2_tensors, refuse_mamba2_names
 from .report import Report
 from .request import Request, asserted
 
@@ -40,6 +41,19 @@ def _metadata(family: str, given: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def _mamba2_request(outputs: Mapping[str, Any], given: Mapping[str, Any]) -> Request:
+    """The request of a Mamba-2 problem, by its own names."""
+    tensors = mamba2_tensors(outputs, given)
+    check_gradients(given, MAMBA2_GRADIENTS)
+    judged = [tensors[name] for name in ("out", "final_states", "dout")]
+    is_judged = any(one is not None for one in judged)
+    options = option_words(given.get("options"), has_kernel=is_judged)
+    if not is_judged and not options:
+        raise ValueError("out is None; give the kernel's output")
+    words = words_of(given, usual=None)
+    return Request(gather(tensors), mamba2_metadata(given), words, options, kind="recurrence")
+
+
 def _request(
     outputs: Mapping[str, Any],
     family: str,
@@ -49,6 +63,12 @@ def _request(
 ) -> Request:
     """The request of Q, K, V, results and arguments; TypeError and ValueError for what is none of these."""
     check_names(function, given, described)
+    if str(family) == "mamba2":
+        return _mamba2_request(outputs, given)
+    refuse_mamba2_names(family, given)
+    for name in ("q", "k", "v"):
+        if outputs[name] is None:
+            raise ValueError(f"{name} is None; give it")
     check_gradients(given, RECURRENT_GRADIENTS)
     dout, dfinal_state = given.get("dout"), given.get("dfinal_state")
     if dfinal_state is not None and dout is None:
@@ -64,9 +84,9 @@ def _request(
 
 
 def audit_recurrent(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
     out: Any = None,
     final_state: Any = None,
     *,
@@ -76,7 +96,7 @@ def audit_recurrent(
     """
     Judge what a kernel of linear attention or of a delta rule gave against the exact recurrence.
 
-    `family` is `linear`, `retention`, `simple-gla`, `gla`, `delta`, `gated-delta` or `kda`. Arrays are of NumPy, PyTorch, JAX or
+    `family` is `linear`, `retention`, `simple-gla`, `gla`, `delta`, `gated-delta`, `kda` or `mamba2`. Arrays are of NumPy, PyTorch, JAX or
     CuPy, [batch, tokens, heads, dim], or [batch, heads, tokens, dim] with `layout="bhtd"`, in the format that the kernel read and
     wrote them in. States are [sequences, heads, key dim, value dim], or […, value dim, key dim] with `state_layout="vk"`.
 
@@ -84,6 +104,10 @@ def audit_recurrent(
       `cu_seqlens`, ends of packed sequences, an array; `normalisation`, the epsilon beside Σ² by which Q and K are divided,
       True for 1e-6.
     - Gradients: `dout` and `dfinal_state`, and those of `dq`, `dk`, `dv`, `dg`, `dbeta`, `dinitial_state` that are to be judged.
+    - Of `mamba2`, instead of Q, K and V, by the names of mamba_ssm: `C`, `B`, `x`, `dt`, `A`, and where they are there `D`, `z`,
+      `dt_bias`, `initial_states` and `seq_idx`; `dt_softplus` (False) and `dt_limit` (0 and ∞); of results `final_states`, and of
+      gradients `dx`, `ddt`, `dA`, `dB`, `dC`, `dD`, `ddt_bias` and `dinitial_states`, with `dout` and `dfinal_states`. States are
+      [sequences, heads, head dim, state dim].
     - How the kernel computes: `premises`, `"recurrent"`, `"chunked"`, `"fla"`, or `{"form": "chunked", "chunk": 64}`; those of any
       correct kernel by default.
     - How it is judged: `false_alarm_rate`; `options` are further words of `flashproof audit`. With `keep` the file of the problem
@@ -98,9 +122,9 @@ def audit_recurrent(
 
 
 def assert_recurrent(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
     out: Any = None,
     final_state: Any = None,
     *,

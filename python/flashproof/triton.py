@@ -69,6 +69,8 @@ def record(
     target: str | None = None,
     template: Template | None = None,
     contract: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    buffers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Any:
     """
@@ -81,7 +83,8 @@ def record(
     and what it wrote is kept as `T.fused`, with which `flashproof run` compares. `template` also writes `template.json`, by which the
     kernel takes any problem that fits; it needs a target, since Triton compiles for the very numbers of a launch (1, multiples of
     16). `contract` says what the tensors are, for `flashproof certify`: `{"kind": "attention", "scale": 0.125, "causal": True,
-    "q": "q_ptr", …, "out": "o_ptr"}` names arguments, whose shapes are [batch, heads, seqlen, dim] or without batch.
+    "q": "q_ptr", …, "out": "o_ptr"}` names arguments, whose shapes are [batch, heads, seqlen, dim] or without batch; a tensor of a launch
+    before it in a chain is given as `{"tensor": name, "shape": […]}`. `names` and `buffers` are as those of `record_compiled`.
     `options` are Triton's: `num_warps`, `num_stages`, ….
 
     Returns what Triton compiled. ValueError and TypeError for arguments that cannot be recorded.
@@ -97,7 +100,15 @@ def record(
     if target is not None:
         compiled = compile_for(kernel, arguments, target, **options)
         record_compiled(
-            folder, compiled, axes, arguments, outputs, template=template, contract=contract
+            folder,
+            compiled,
+            axes,
+            arguments,
+            outputs,
+            template=template,
+            contract=contract,
+            names=names,
+            buffers=buffers,
         )
         return compiled
     if template is not None:
@@ -108,7 +119,17 @@ def record(
     before = {name: _copied(name, one) for name, one in given.items()}
     compiled = kernel[tuple(axes)](**given, **options)
     results = {name: to_array(_stored(given[name]), name) for name in outputs}
-    record_compiled(folder, compiled, axes, before, outputs, results, contract=contract)
+    record_compiled(
+        folder,
+        compiled,
+        axes,
+        before,
+        outputs,
+        results,
+        contract=contract,
+        names=names,
+        buffers=buffers,
+    )
     return compiled
 
 
@@ -154,21 +175,30 @@ def record_compiled(
     results: Mapping[str, Any] | None = None,
     template: Template | None = None,
     contract: Mapping[str, Any] | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    buffers: Mapping[str, str] | None = None,
 ) -> None:
     """
     Write the files of a kernel that Triton has compiled.
 
     `arguments` are as they were before the launch; `results` what a GPU made of the outputs, by name, where one was there.
-    `contract` is as that of `record`. ValueError for a contract that names no tensor among the arguments.
+    `contract` is as that of `record`. Launches that follow one another share tensors by their names in the files: `names` gives them for
+    arguments, which otherwise have their own. `buffers` are arguments that hold nothing before the launch (`"nothing"`) or zeros
+    (`"zeros"`); their elements are not kept. ValueError for a contract that names no tensor among the arguments, and for a buffer of a type
+    that is no format.
     """
     launch = launch_of(compiled, grid, arguments, outputs)
     held = {name: _stored(one) for name, one in arguments.items()}
     tensors = {name: to_array(one, name) for name, one in held.items() if _is_tensor(one)}
     if contract is not None:
         launch = replace(launch, contract=_contract(contract, tensors))
-    kept = {f"{name}.fused": one for name, one in (results or {}).items()}
+    blank = {name: _buffer(name, tensors.pop(name), how) for name, how in (buffers or {}).items()}
+    launch = _renamed(replace(launch, buffers=list(blank.values())), names or {})
+    kept = {f"{(names or {}).get(name, name)}.fused": one for name, one in (results or {}).items()}
     write_launch(folder, compiled.asm["ptx"], launch)
-    write_tensors(folder, {**tensors, **kept})
+    named = {(names or {}).get(name, name): one for name, one in tensors.items()}
+    write_tensors(folder, {**named, **kept})
     if template is not None:
         write_template(folder, _template(launch, compiled, template))
 
@@ -191,6 +221,41 @@ def _contract(contract: Mapping[str, Any], tensors: Mapping[str, Any]) -> dict[s
         return {"tensor": value, "shape": list(tensors[value].shape)}
 
     return {member: view(member, value) for member, value in contract.items()}
+
+
+#: Formats of buffers in launch files, by safetensors' types.
+_FORMATS = {
+    **{"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"},
+    **{"F8_E4M3": "e4m3", "F8_E5M2": "e5m2"},
+}
+
+
+def _buffer(name: str, array: Array, how: str) -> dict[str, Any]:
+    """A tensor that holds nothing, or zeros, as a launch file says it."""
+    if array.dtype not in _FORMATS:
+        raise ValueError(f"{name} is a buffer of {array.dtype}; give one of {', '.join(_FORMATS)}")
+    shape = list(array.shape)
+    return {"name": name, "format": _FORMATS[array.dtype], "shape": shape, "zeros": how == "zeros"}
+
+
+def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
+    """A launch whose tensors have other names."""
+
+    def named(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            member: names.get(one, one) if member == "tensor" else named(one)
+            for member, one in value.items()
+        }
+
+    return replace(
+        launch,
+        parameters=[named(one) for one in launch.parameters],
+        outputs=[names.get(one, one) for one in launch.outputs],
+        buffers=[{**one, "name": names.get(one["name"], one["name"])} for one in launch.buffers],
+        contract=named(launch.contract),
+    )
 
 
 def launch_of(

@@ -60,6 +60,7 @@ export {
   type JudgedVectors,
 } from './judge-quantity.js';
 export * from './gradients/index.js';
+export * from './links/index.js';
 export * from './recurrent/index.js';
 export type { Baselines } from './baselines.js';
 export {
@@ -114,7 +115,7 @@ export {
   comparedTile,
   type Closeness,
   type OutputDifference,
-} from './output-difference.js';
+} from './compared/output-difference.js';
 export {
   judgeSplits,
   mergeParts,
@@ -126,7 +127,7 @@ export {
   type SplitAudit,
   type SplitRule,
 } from './splits/index.js';
-export { signedRankTest, type SignedRank } from './signed-rank.js';
+export { signedRankTest, type SignedRank } from './compared/signed-rank.js';
 export { planThinning, thinnedRows, type Thinning } from './parts/thinning.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from '../../kernels/index.js';

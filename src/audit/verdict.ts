@@ -48,9 +48,9 @@ export function premiseHint({ statement, flags }: PremiseFit): string {
   return `${statement}; if that is what it is, say ${flags}`;
 }
 
-/** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
-function failureReason(
-  first: Finding,
+/** The reason of a failure: its cause and place, or, where that is unknown, the finding that explains most. Ends with a full stop. */
+export function failureReason(
+  first: Pick<Finding, 'statement'>,
   diagnosis: Cause | null,
   premise: PremiseFit | null,
   sampled: string,

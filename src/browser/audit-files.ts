@@ -5,10 +5,17 @@ import {
   parseScale,
   parseSoftcap,
   parseWindow,
+  recurrentFamily,
   type DeclaredFormats,
   type ProblemSettings,
 } from '../io/tensors/index.js';
-import { auditFile, seededRows, type AuditMeans, type TensorPlaces } from '../jobs/audit/index.js';
+import {
+  auditFile,
+  linkContractOf,
+  seededRows,
+  type AuditMeans,
+  type TensorPlaces,
+} from '../jobs/audit/index.js';
 import { renderHtml } from '../report/html/index.js';
 import type { AuditReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
@@ -121,6 +128,21 @@ function rowsOf({ rows = '' }: Partial<AuditWords>): number | 'all' | null {
   return count;
 }
 
+/** @throws RequestError for a file of linear attention, or of a link of the decode chain, before anything is computed */
+async function refuseOthers({ path, files }: AuditFilesRequest, formats: DeclaredFormats) {
+  const file = await files.open(path, { formats, isOneOfSeveral: true });
+  try {
+    const contract = linkContractOf(file, { contract: undefined, problem: {} });
+    const isRecurrence = recurrentFamily(file, {}) !== null;
+    if (contract === null && !isRecurrence) return;
+    throw new RequestError(
+      `${path}: is ${contract === null ? 'linear attention' : `a ${contract}`}, which pages do not judge; run flashproof audit ${path}`,
+    );
+  } finally {
+    await file.close();
+  }
+}
+
 /**
  * Judges what a kernel made of a problem, as `flashproof audit` does: the same verdict, numbers and HTML report. Only
  * kernel models are not run here, with which that compares gradients bit by bit.
@@ -128,11 +150,14 @@ function rowsOf({ rows = '' }: Partial<AuditWords>): number | 'all' | null {
  * @throws RequestError for a dump that cannot be judged: one line, as the command line gives it
  */
 export async function auditFiles(
-  { path, files, words: fields, threads, version }: AuditFilesRequest,
+  request: AuditFilesRequest,
   progress: (stage: string, done: number) => void,
   startThreads: AuditMeans['startThreads'],
 ): Promise<AuditedFiles> {
+  const { path, files, words: fields, threads, version } = request;
   const words = givenWords(fields);
+  const formats = formatsOf(words);
+  await refuseOthers(request, formats);
   const { premise } = words;
   const { report, page } = await auditFile(
     path,
@@ -140,10 +165,13 @@ export async function auditFiles(
       ...words,
       version,
       problem: settingsOf(words),
-      formats: formatsOf(words),
+      formats,
       recurrence: {},
       softmaxOptions: [],
       recurrentOptions: [],
+      attentionOptions: [],
+      linkOptions: [],
+      link: {},
       source: null,
       premise: premise === undefined ? undefined : [premise],
       modelSettings: () => new Map(),
@@ -157,10 +185,8 @@ export async function auditFiles(
     { startThreads, files, hash: files.hash, matchModels: null },
     progress,
   );
-  if (report.kind === 'recurrent-audit')
-    throw new RequestError(
-      `${path}: is linear attention, which pages do not judge; run flashproof audit ${path}`,
-    );
+  // Others are refused above.
+  if (report.kind !== 'audit') throw new Error(`${path} is of another kind: ${report.kind}`);
   const command = commandWords(path, words);
   const commands = [
     { purpose: 'This page', words: [...command, '--html', 'report.html'] },

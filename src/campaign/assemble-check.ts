@@ -1,6 +1,7 @@
 import {
   laws as allLaws,
   largestSizes,
+  recurrentLaws,
   type LawId,
   lawOutcome,
   type LawResult,
@@ -16,6 +17,7 @@ import {
   type CheckedLaw,
   type CheckReport,
   kernelDoesNotRun,
+  type PropertyName,
   type ReportedShards,
 } from '../report/json/check/index.js';
 import {
@@ -45,14 +47,14 @@ type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
 
 /** The results of one law, up to its first violation. */
 interface LawFindings {
-  readonly law: CheckedLaw<LawId>;
+  readonly law: CheckedLaw;
   /** The units without a known result that come before any violation. */
   readonly missing: readonly CheckUnit[];
 }
 
 /** The law's units in the order of its problems; those after a violation are as if never tried. */
 function lawFindings(
-  [id, planned]: readonly [id: LawId, planned: RequestedLaw],
+  [id, planned]: readonly [id: PropertyName, planned: RequestedLaw],
   units: readonly CheckUnit[],
   { records }: Pick<CheckFindings, 'records'>,
   unreached: string,
@@ -112,7 +114,7 @@ function allFindings(
 ): LawFindings[] {
   const { request } = findings;
   const units = checkUnits(request).sort((a, b) => a.first - b.first);
-  const planned = Object.entries(request.laws) as [LawId, RequestedLaw][];
+  const planned = Object.entries(request.laws) as [PropertyName, RequestedLaw][];
   return planned.map(([id, law]) =>
     lawFindings(
       [id, law],
@@ -140,15 +142,21 @@ export function missingCheckUnits(
   return countByShard(positions, count);
 }
 
+/** What is to be said of the features that are promised; linear attention has none. */
+function notesOf(request: CheckRequest, found: readonly CheckedLaw[]): readonly string[] {
+  if (request.contract !== undefined) return [];
+  return featureNotes(found as readonly CheckedLaw<LawId>[], request.promises);
+}
+
 /**
  * The report on the results: for all shards, it equals that of an undivided check, except for the times,
  * which are the sums of the shards', and for `shards`.
  */
 export function assembleCheck(findings: CheckFindings, options: AssemblyOptions = {}): CheckReport {
   const { request, records, outOfTime, execution, shards } = findings;
-  const { version, kernel, promises, runs: runsPerProperty, seed } = request;
+  const { version, kernel, contract, promises, runs: runsPerProperty, seed } = request;
   const found = allFindings(findings, unreachedReason(findings)).map(({ law }) => law);
-  const numbered = found.map((law, position): CheckedLaw<LawId> => {
+  const numbered = found.map((law, position): CheckedLaw => {
     const { violation } = law;
     if (violation === null) return law;
     const run = runNumber(found, position, violation.round);
@@ -161,10 +169,7 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
       runs: found.reduce((sum, { runs }) => sum + runs, 0),
       seconds: secondsOf(records.values()),
       outOfTime,
-      notes: [
-        ...widenedNotes(found.flatMap(({ widened }) => widened)),
-        ...featureNotes(found, promises),
-      ],
+      notes: [...widenedNotes(found.flatMap(({ widened }) => widened)), ...notesOf(request, found)],
     },
     {
       version,
@@ -172,7 +177,7 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
       promises,
       runsPerProperty,
       execution,
-      laws: allLaws,
+      ...(contract === undefined ? { laws: allLaws } : { contract, laws: recurrentLaws }),
       ...(shards === null ? {} : { shards }),
       ...options,
     },

@@ -1,15 +1,17 @@
 import type {
   CheckPlan,
-  LawId,
   LawResult,
   PlannedLaw,
-  RegimeName,
+  RecurrentCheckPlan,
   ResolvedPromises,
 } from '../../properties/index.js';
 import {
   reportedPromises,
+  reportedRecurrentPromises,
+  type PropertyName,
   type ReportedKernel,
   type ReportedPromises,
+  type ReportedRecurrentPromises,
 } from '../report/json/check/index.js';
 import { plainJson, type CampaignRequest } from './campaign-request.js';
 
@@ -20,49 +22,83 @@ export interface RequestedLaw {
   readonly skipped: string | null;
   /** Whether the kernel promises it. */
   readonly isPromised: boolean;
-  readonly regimes: readonly RegimeName[];
+  readonly regimes: readonly string[];
 }
 
+/** The promises of a check, by its contract: attention where none is named. */
+type RequestedPromises =
+  | {
+      readonly contract?: undefined;
+      readonly promises: ReportedPromises;
+      readonly scoreLimit: ResolvedPromises['scoreLimit'];
+    }
+  | { readonly contract: 'recurrent'; readonly promises: ReportedRecurrentPromises };
+
 /** All facts that determine the results of a check. */
-export interface CheckRequest extends CampaignRequest {
-  readonly command: 'check';
-  readonly kernel: ReportedKernel;
-  /** Seconds that one answer of a command may take; null for an emulated kernel. */
-  readonly timeout: number | null;
-  readonly promises: ReportedPromises;
-  readonly scoreLimit: ResolvedPromises['scoreLimit'];
-  readonly configurations: readonly string[];
-  /** The laws, in the order of the report. */
-  readonly laws: Readonly<Partial<Record<LawId, RequestedLaw>>>;
-  /** Problems per law. */
-  readonly runs: number;
-  readonly seed: number;
+export type CheckRequest = CampaignRequest &
+  RequestedPromises & {
+    readonly command: 'check';
+    readonly kernel: ReportedKernel;
+    /** Seconds that one answer of a command may take; null for an emulated kernel. */
+    readonly timeout: number | null;
+    readonly configurations: readonly string[];
+    /** The laws, in the order of the report. */
+    readonly laws: Readonly<Partial<Record<PropertyName, RequestedLaw>>>;
+    /** Problems per law. */
+    readonly runs: number;
+    readonly seed: number;
+  };
+
+/** The members of a request beside its plan. */
+type RequestHead = Pick<CheckRequest, 'version' | 'kernel' | 'timeout' | 'runs' | 'seed'>;
+
+/** The laws of a plan of any contract. */
+function requestedLaws<Id extends string>(
+  planned: readonly (Pick<PlannedLaw, 'skipped' | 'isPromised'> & {
+    readonly id: Id;
+    readonly regimes: readonly string[];
+  })[],
+  strengths: Readonly<Record<Id, LawResult['strength']>>,
+): CheckRequest['laws'] {
+  return Object.fromEntries(
+    planned.map(({ id, skipped, isPromised, regimes }) => [
+      id,
+      { strength: strengths[id], skipped, isPromised, regimes },
+    ]),
+  );
 }
 
 /** The request of a check by its plan, as plain JSON. */
-export function checkRequest(
-  { laws: planned, promises }: CheckPlan,
-  rest: Pick<CheckRequest, 'version' | 'kernel' | 'timeout' | 'runs' | 'seed'>,
-): CheckRequest {
-  return plainJson({
+export function checkRequest({ laws, promises }: CheckPlan, head: RequestHead): CheckRequest {
+  return plainJson<CheckRequest>({
     command: 'check',
-    ...rest,
+    ...head,
     promises: reportedPromises(promises),
     scoreLimit: promises.scoreLimit,
     configurations: Object.keys(promises.configurations),
-    laws: Object.fromEntries(
-      planned.map(({ id, skipped, isPromised, regimes }: PlannedLaw) => [
-        id,
-        { strength: promises.laws[id], skipped, isPromised, regimes },
-      ]),
-    ),
+    laws: requestedLaws(laws, promises.laws),
+  });
+}
+
+/** As {@link checkRequest}, of linear attention. */
+export function recurrentCheckRequest(
+  { laws, promises }: RecurrentCheckPlan,
+  head: RequestHead,
+): CheckRequest {
+  return plainJson<CheckRequest>({
+    command: 'check',
+    contract: 'recurrent',
+    ...head,
+    promises: reportedRecurrentPromises(promises),
+    configurations: Object.keys(promises.configurations),
+    laws: requestedLaws(laws, promises.laws),
   });
 }
 
 /** Consecutive problems of one law, which are tried, and saved, together. */
 export interface CheckUnit {
   readonly name: string;
-  readonly law: LawId;
+  readonly law: PropertyName;
   /** Numbers of its problems, from 1, both included. */
   readonly first: number;
   readonly last: number;
@@ -72,8 +108,8 @@ export interface CheckUnit {
 const roundsPerUnit = 5;
 
 /** The laws that are tried, in the order of the report. */
-function triedLaws({ laws }: CheckRequest): LawId[] {
-  return (Object.keys(laws) as LawId[]).filter((id) => laws[id]?.skipped === null);
+function triedLaws({ laws }: CheckRequest): PropertyName[] {
+  return (Object.keys(laws) as PropertyName[]).filter((id) => laws[id]?.skipped === null);
 }
 
 /**

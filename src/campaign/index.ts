@@ -11,7 +11,12 @@ export {
   type CampaignCommand,
   type CampaignRequest,
 } from './campaign-request.js';
-export { checkRequest, checkUnits, type CheckRequest } from './check-request.js';
+export {
+  checkRequest,
+  checkUnits,
+  recurrentCheckRequest,
+  type CheckRequest,
+} from './check-request.js';
 export {
   assembleConform,
   conformRequest,
@@ -29,7 +34,7 @@ export {
   runProfileUnits,
   type ProfileRequest,
 } from './profile-campaign.js';
-export { runCheckUnits } from './run-check-units.js';
+export { runCheckUnits, type CheckUnitOptions } from './run-check-units.js';
 export { describeShard, wholeShard, type Shard } from './shard.js';
 export { resolveShard, undividedNotice, type Environment } from './shard-environment.js';
 export { createUnitLog, type UnitLog } from './unit-log.js';

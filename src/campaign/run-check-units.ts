@@ -1,15 +1,18 @@
 import {
   LawProgress,
-  type AttentionKernel,
-  type CheckPlan,
-  type LawFailure,
-  type LawId,
   type LawResult,
+  type RoundResult,
+  type RoundStart,
   type TriedSizes,
 } from '../../properties/index.js';
-import type { ReportedViolation } from '../report/json/check/index.js';
+import type { PropertyName, ReportedViolation } from '../report/json/check/index.js';
 import { plainJson } from './campaign-request.js';
-import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.js';
+import {
+  checkUnits,
+  type CheckRequest,
+  type CheckUnit,
+  type RequestedLaw,
+} from './check-request.js';
 import { hasUnit, type Shard } from './shard.js';
 import type { UnitLog } from './unit-log.js';
 
@@ -31,15 +34,24 @@ export interface CheckUnitResult {
   readonly violation: ReportedViolation | null;
 }
 
+/** Tries a law on the problem of a round. */
+type TryRound<Failure> = (
+  law: PropertyName,
+  round: number,
+  shrinkSeconds: number,
+) => Promise<RoundResult<Failure>>;
+
 /** The part of a check to carry out, with its settings. */
-export interface CheckUnitOptions {
+export interface CheckUnitOptions<Failure extends object> {
+  /** By the seed of the request. */
+  readonly tryRound: TryRound<Failure>;
   readonly shard: Shard;
   /** The units done so far; those of this run are added. */
   readonly log: UnitLog;
   /** Seconds after which no further unit begins. */
   readonly seconds: number;
   /** Saves the problem of a violation, and reports it. */
-  readonly report: (id: LawId, failure: LawFailure) => Promise<ReportedViolation>;
+  readonly report: (id: PropertyName, failure: Failure & RoundStart) => Promise<ReportedViolation>;
   /** Called after every unit with the number of units done, and of all units. */
   readonly progress?: (done: number, total: number) => void;
 }
@@ -53,27 +65,30 @@ export function unitResult({ records }: Pick<UnitLog, 'records'>, { name }: Chec
 }
 
 /** Settings of the whole check for the runs of a unit. */
-interface UnitSetting {
-  readonly seed: CheckRequest['seed'];
+interface UnitSetting<Failure extends object> extends Pick<
+  CheckUnitOptions<Failure>,
+  'tryRound' | 'report'
+> {
   /** Seconds left for simplifying a failing problem. */
   readonly shrinkSeconds: () => number;
   /** Counts a run; returns the runs and the seconds so far. */
-  readonly since: () => { readonly runsUntil: number; readonly secondsUntil: number };
-  readonly report: CheckUnitOptions['report'];
+  readonly since: () => RoundStart;
 }
 
-async function runUnit(
+async function runUnit<Failure extends object>(
   { law, first, last }: CheckUnit,
-  kernel: AttentionKernel,
-  plan: CheckPlan,
-  { seed, shrinkSeconds, since, report }: UnitSetting,
+  planned: RequestedLaw,
+  { tryRound, shrinkSeconds, since, report }: UnitSetting<Failure>,
 ): Promise<CheckUnitResult> {
-  const planned = plan.laws.find(({ id }) => id === law)!;
-  const progress = new LawProgress(planned, plan.promises, seed);
+  const progress = new LawProgress<PropertyName, Failure>(
+    { ...planned, id: law },
+    planned.strength,
+  );
   for (let round = first; round <= last && progress.isOpen; round++) {
     // A kernel that answers at once would keep timers and signals waiting to the end.
     await new Promise((resolve) => setImmediate(resolve));
-    await progress.run(round, kernel, shrinkSeconds(), since);
+    const began = since();
+    progress.add(await tryRound(law, round, shrinkSeconds()), began);
   }
   const { runs, unsupported, sizes, refusal, failure } = progress;
   const { seconds, widened } = progress.result();
@@ -88,11 +103,9 @@ async function runUnit(
  * @returns whether the time was up before all was done; a unit once begun is finished
  * @throws RequestError when the log cannot be written
  */
-export async function runCheckUnits(
-  kernel: AttentionKernel,
-  plan: CheckPlan,
+export async function runCheckUnits<Failure extends object>(
   request: CheckRequest,
-  { shard, log, seconds, report, progress }: CheckUnitOptions,
+  { tryRound, shard, log, seconds, report, progress }: CheckUnitOptions<Failure>,
 ): Promise<boolean> {
   const units = checkUnits(request).filter((_, position) => hasUnit(shard, position));
   const start = performance.now();
@@ -102,7 +115,8 @@ export async function runCheckUnits(
   );
   let runs = 0;
   for (const [done, unit] of units.entries()) {
-    if (failed.has(unit.law) || log.records.has(unit.name)) continue;
+    const planned = request.laws[unit.law];
+    if (planned === undefined || failed.has(unit.law) || log.records.has(unit.name)) continue;
     if (elapsed() >= seconds) {
       log.noteOutOfTime();
       return true;
@@ -111,12 +125,7 @@ export async function runCheckUnits(
     const since = () => ({ runsUntil: ++runs, secondsUntil: elapsed() });
     // A failure leaves most of the time to the other laws.
     const shrinkSeconds = () => Math.min(mostShrinkSeconds, Math.max((seconds - elapsed()) / 4, 1));
-    const result = await runUnit(unit, kernel, plan, {
-      seed: request.seed,
-      shrinkSeconds,
-      since,
-      report,
-    });
+    const result = await runUnit(unit, planned, { tryRound, shrinkSeconds, since, report });
     runs = before + result.runs;
     if (result.violation !== null) failed.add(unit.law);
     log.add(unit.name, result);

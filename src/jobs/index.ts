@@ -8,6 +8,7 @@ export {
   isModel,
   listHead,
   readOutputGradient,
+  auditContracts,
   seededRows,
   settingsOfForward,
   secondsSince,
@@ -15,7 +16,7 @@ export {
   type AuditRequest,
   type AuditSettings,
   type FileAudit,
-  type RecurrentFileAudit,
+  type PlainFileAudit,
   type BoundRequest,
   type KeptBounds,
   type GradientBoundRequest,
@@ -36,7 +37,7 @@ export * from './check/recurrent/index.js';
 export { searchInvariance, type InvarianceRequest } from './check/invariance.js';
 export { liveKernel } from './check/live-kernel.js';
 export { rejectEmptyPlan, rejectEmptyReport } from './check/run.js';
-export { checkProperties, type CheckScopeRequest } from './check/run.js';
+export { checkProperties, type CheckLimitsRequest, type CheckScopeRequest } from './check/run.js';
 export {
   backwardDocument,
   emulateKernel,

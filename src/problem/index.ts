@@ -91,11 +91,18 @@ export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-targe
 export { scaleTensors, type NotedScales } from './scale-tensors.js';
 export {
   checkRecurrentGradientInputs,
+  plainRecurrentFamilies,
   recurrentFamilies,
   recurrentQuantities,
+  recurrentQuantity,
   recurrentQuantityNames,
   recurrentQuantityShape,
+  recurrentScale,
   recurrentShape,
+  recurrentTensorName,
+  softplusThreshold,
+  usualStepLimit,
+  type Mamba2Inputs,
   type Decay,
   type RecurrentFamily,
   type RecurrentGradientInputs,

@@ -11,6 +11,7 @@ import {
   type AuditWords,
   type StartThreads,
 } from '../../src/browser/index.js';
+import { unpackRecurrence } from '../fixtures/recurrent-captures.js';
 import { unpack } from '../../fixtures/gradients/unpack.mjs';
 import { openTensorFile } from '../../src/io/index.js';
 import { writeNpz } from '../io/write-npz.js';
@@ -70,6 +71,18 @@ async function commandReport(path: string, words: Partial<AuditWords>): Promise<
   const { stdout } = await runInProcess('audit', path, '--threads', '1', ...flags, '--json', '-');
   return comparable(JSON.parse(stdout) as object, path);
 }
+
+describe('a file of linear attention', () => {
+  it('is refused before anything is computed', async () => {
+    const content = new Uint8Array(unpackRecurrence('simple-gla-packed.safetensors'));
+    const files = blobFiles(new Map([['dump', new Blob([content])]]), codecs);
+    const request = { path: 'dump', files, words: {}, threads: 1, version: '0' };
+    const begun: string[] = [];
+    const refused = auditFiles(request, (stage) => begun.push(stage), startThreads);
+    await expect(refused).rejects.toThrow(/^dump: is linear attention, which pages do not judge/);
+    expect(begun).toEqual([]);
+  });
+});
 
 describe('auditFiles', () => {
   const content = readFileSync(fixture);

@@ -107,7 +107,7 @@ describe('what is found in units, put together', () => {
           }),
         );
         const results = checkUnits(request).flatMap(({ name, law, first, last }) => {
-          const fail = failing.get(law) ?? Infinity;
+          const fail = failing.get(law as LawId) ?? Infinity;
           if (first > fail && !beyond.next().value) return [];
           const isHit = first <= fail && fail <= last;
           const result: CheckUnitResult = {

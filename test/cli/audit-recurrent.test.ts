@@ -60,8 +60,10 @@ describe('an audit of a captured kernel of linear attention', () => {
     await validateFileReport(report);
     expect(report.kind).toBe('recurrent-audit');
     const names = report.quantities.map(({ name }) => name);
-    // A gated delta rule with a state and a gradient of the output has every quantity.
-    expect(names).toEqual(Object.keys(recurrentQuantities));
+    // A gated delta rule with a state and a gradient of the output has every quantity but Mamba-2's.
+    expect(names).toEqual(
+      Object.keys(recurrentQuantities).filter((name) => !/^d(dt|A|D)/.test(name)),
+    );
     expect(report.inputs.outputs.map(({ tensor }) => tensor)).toEqual([
       ...names.map((name) => `chunk.${name}`),
       'dout',
@@ -170,6 +172,27 @@ describe('requests on linear attention that cannot be carried out', () => {
     expect(message).not.toContain('\n');
   });
 
+  it.each([
+    [
+      { softcap: '30' },
+      /metadata softcap is "30", but linear attention has no softcap; leave it out with --ignore softcap$/,
+    ],
+    [{ window_size: '64,0' }, /window_size is "64,0", but linear attention has no window/],
+    [{ is_causal: 'false' }, /is_causal is "false", but linear attention is causal/],
+    [{ dropout_p: '0.1' }, /dropout_p is "0.1", but linear attention has no dropout/],
+  ])('notes of softmax attention in its file: %j', async (notes, line) => {
+    const file = await remade(packed, 'noted.safetensors', (tensor) => tensor, notes);
+    expect(await refusal('audit', file, ...forward)).toMatch(line);
+  });
+
+  it('accepts notes of softmax attention that say nothing else, and those to be ignored', async () => {
+    const notes = { softcap: '0', window: 'none', causal: 'true', dropout_p: '0.0' };
+    const file = await remade(packed, 'noted.safetensors', (tensor) => tensor, notes);
+    expect((await audit(file, ...forward)).status).toBe(0);
+    const capped = await remade(packed, 'capped.safetensors', (tensor) => tensor, { softcap: '3' });
+    expect((await audit(capped, ...forward, '--ignore', 'softcap')).status).toBe(0);
+  });
+
   it('names an option of linear attention beside softmax attention', async () => {
     const file = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
     expect(await refusal('audit', file, '--results', 'fa4')).toMatch(
@@ -194,6 +217,9 @@ describe('several files', () => {
     const { status, stdout } = await audit(softmax, linear, ...output, '--json', at('both.json'));
     expect(status).toBe(0);
     expect(stdout.match(/^PASS .* output /gm)).toHaveLength(2);
+    // The column is the largest absolute error of an output, which is not known of linear attention.
+    expect(stdout).toMatch(/^PASS .* output +– /m);
+    expect(stdout).toMatch(/errors\s+of\s+linear\s+attention\s+are\s+not\s+profiled/);
     const { files } = JSON.parse(await readFile(at('both.json'), 'utf8')) as AuditsReport;
     expect(files.map(({ report }) => report?.kind)).toEqual(['audit', 'recurrent-audit']);
   });

@@ -25,18 +25,23 @@ async function reported(...options: readonly string[]) {
 }
 
 describe('flashproof check --contract recurrent, an emulated kernel', () => {
-  it('passes one that computes linear attention, with its gradients', async () => {
-    const model = 'naive-recurrent';
-    const { status, report } = await reported(
-      ...['--kernel', model, '--runs', '2', '--seed', String(testSeed)],
-    );
-    expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
-    expect(status).toBe(0);
-    expect(report).toMatchObject({ contract: 'recurrent', kernel: { model }, outOfTime: false });
-    expect(report.properties.map(({ name }) => name)).toEqual(recurrentLawIds);
-    const tried = report.properties.filter(({ result }) => result === 'holds');
-    expect(tried.map(({ name }) => name)).toContain('gradients-within-bound');
-  });
+  // A check that outlives its test would write into the next one's output.
+  it(
+    'passes one that computes linear attention, with its gradients',
+    { timeout: 300_000 },
+    async () => {
+      const model = 'naive-recurrent';
+      const { status, report } = await reported(
+        ...['--kernel', model, '--runs', '2', '--seed', String(testSeed)],
+      );
+      expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
+      expect(status).toBe(0);
+      expect(report).toMatchObject({ contract: 'recurrent', kernel: { model }, outOfTime: false });
+      expect(report.properties.map(({ name }) => name)).toEqual(recurrentLawIds);
+      const tried = report.properties.filter(({ result }) => result === 'holds');
+      expect(tried.map(({ name }) => name)).toContain('gradients-within-bound');
+    },
+  );
 
   it('finds a bug, and simplifies its problem', async () => {
     const { status, report } = await reported(
@@ -125,6 +130,80 @@ function live(fault: string): string[] {
   ];
 }
 
+/** What a report says whatever the time, the order and the number of shards. */
+function found({ created: _, seconds: __, shards: ___, verdict, ...report }: CheckReport) {
+  return {
+    ...report,
+    pass: verdict.pass,
+    properties: report.properties.map(({ seconds: ____, violation, ...property }) => ({
+      ...property,
+      violation: violation && { ...violation, seconds: 0, saved: null, replay: null },
+    })),
+  };
+}
+
+describe('settings of an emulated kernel of linear attention', () => {
+  const asked = ['--property', 'configurations,within-bound', '--runs', '4', '--seed', '4'];
+  const small = promising('small', { dims: [4], formats: ['bf16'] });
+
+  it('are other configurations, in which it is right too', async () => {
+    const { status, report } = await reported(...kernel, ...asked, ...small);
+    expect(status).toBe(0);
+    expect(report.properties.map(({ result }) => result)).toEqual(['holds', 'holds']);
+  });
+
+  it('are chosen by --set, and reported; by what they declare it is judged', async () => {
+    const { status, report } = await reported(
+      ...[...kernel, '--set', 'chunk=8', '--set', 'state=bf16', ...asked, ...small],
+    );
+    expect(status).toBe(0);
+    expect(report.kernel.settings).toEqual({ chunk: '8', state: 'bf16' });
+    expect(report.promises).toMatchObject({
+      chunk: 8,
+      declared: { form: 'chunked', chunk: 8, state: 'bf16' },
+    });
+  });
+
+  it('do not hide a bug', async () => {
+    const { status, report } = await reported(
+      ...[...kernel, '--set', 'inverse=substitution', '--variant', 'beta-missing', ...asked],
+      ...small,
+    );
+    expect(status).toBe(1);
+    expect(report.properties.map(({ result }) => result)).toEqual(['violated', 'violated']);
+    expect(report.properties[0].violation!.statement).toMatch(/^with chunk=\d+, /);
+  });
+});
+
+describe('a divided check of linear attention', () => {
+  const asked = [
+    ...['--kernel', 'naive-recurrent', '--variant', 'beta-missing', '--seed', '3', '--runs', '10'],
+    ...['--property', 'within-bound,determinism,zero-strength', '--regime', 'one-token'],
+  ];
+
+  it('finds what one finds that is not, in shards, merged, and from a journal', async () => {
+    const whole = await reported(...asked);
+    const parts = [1, 2].map((index) => join(scratch, `part-${index}.json`));
+    for (const [i, part] of parts.entries()) {
+      const shard = ['--shard', `${i + 1}/2`, '--save-dir', join(scratch, 'failures')];
+      await runInProcess(...recurrent, ...asked, ...shard, '--json', part);
+    }
+    const merged = await runInProcess('merge', ...parts, '--json', '-');
+    expect(merged.status).toBe(1);
+    const report = JSON.parse(merged.stdout) as CheckReport;
+    await validateCheckReport(report);
+    expect(report.shards).toEqual({ count: 2, included: [1, 2], outOfTime: [] });
+    expect(found(report)).toEqual(found(whole.report));
+    expect(report.properties.map(({ result }) => result)).toEqual([
+      ...['violated', 'holds', 'violated'],
+    ]);
+    const journal = ['--journal', join(scratch, 'check.journal')];
+    await reported(...asked, ...journal);
+    const again = await reported(...asked, ...journal);
+    expect(found(again.report)).toEqual(found(whole.report));
+  });
+});
+
 describe('flashproof check --contract recurrent, a live kernel', () => {
   it('passes one that computes the recurrence, for any family and shape', async () => {
     const { status, report } = await reported(
@@ -201,7 +280,17 @@ describe('flashproof check --contract recurrent, refused in a line', () => {
     ],
     [['--no-window'], /^--no-window is for attention/],
     [['--as', 'fa4'], /^--as is for attention/],
-    [['--shard', '1/2'], /^--shard is for attention/],
+    [['--shard', '1/2'], /^shards try the problems of one seed; give all of them the same --seed$/],
+    [
+      ['--threads', '2', '--bail'],
+      /^--bail stops at the first violation, which one thread looks for/,
+    ],
+    [
+      ['--set', 'degree=3'],
+      /^the chunked model has no setting "degree"; it has chunk, inverse, state$/,
+    ],
+    [['--set', 'chunk=0'], /^chunk is "0"; give a whole number from 1 to 1024$/],
+    [['--set', 'inverse=fast'], /^inverse is "fast"; give substitution, or the rows of a block/],
     [['--features', 'mask'], /^--features is for attention/],
     [
       ['--property', 'padding'],

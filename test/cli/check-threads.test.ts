@@ -30,24 +30,23 @@ describe('a check on several threads', () => {
     const sizes = { keys: { max: 4 }, queries: { max: 4 }, qkDim: { max: 8 }, vDim: { max: 8 } };
     writeFileSync(promises, JSON.stringify({ formats: ['bf16'], sizes }));
   });
-  const check = (threads: number) => {
+  const attention = () => [
+    ...['--kernel', 'fa4', '--variant', 'causal-one-more', '--runs', '25'],
+    ...['--property', 'within-bound,causal-is-window', '--property', 'value-scaling,repeated-keys'],
+    ...['--promises', promises],
+  ];
+  const recurrent = [
+    ...['--contract', 'recurrent', '--kernel', 'chunked', '--variant', 'beta-missing'],
+    ...['--set', 'chunk=4', '--dims', '4', '--runs', '50', '--regime', 'one-token'],
+    ...['--property', 'within-bound,determinism'],
+  ];
+  const check = (asked: readonly string[], threads: number) => {
     const folder = join(scratch, 'failures');
     rmSync(folder, { recursive: true, force: true });
     const { stdout, stderr, status } = spawnSync(
       process.execPath,
       [
-        ...[main, 'check', '--kernel', 'fa4', '--variant', 'causal-one-more', '--seed', '3'],
-        ...['--property', 'within-bound,causal-is-window'],
-        ...[
-          '--property',
-          'value-scaling,repeated-keys',
-          '--runs',
-          '25',
-          '--seconds',
-          '600',
-          '--promises',
-          promises,
-        ],
+        ...[main, 'check', ...asked, '--seed', '3', '--seconds', '600'],
         ...['--save-dir', folder, '--json', '-', '--threads', String(threads)],
       ],
       { encoding: 'utf8' },
@@ -61,13 +60,16 @@ describe('a check on several threads', () => {
     };
   };
 
-  it('finds what one finds, and saves the same problems', () => {
-    const one = check(1);
+  it.each([
+    ['attention', attention],
+    ['linear attention', () => recurrent],
+  ])('finds what one finds, and saves the same problems: %s', (_, asked) => {
+    const one = check(asked(), 1);
     const found = one.report.properties.map(({ result }) => result);
     expect(found).toContain('holds');
     expect(found).toContain('violated');
     expect(one.saved.length).toBeGreaterThan(0);
-    expect(check(2)).toEqual(one);
+    expect(check(asked(), 2)).toEqual(one);
   });
 
   it('has its worker among the files that are not to be left out', () => {

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { laws } from '../../properties/index.js';
-import { replayCommand, suiteSettings } from '../../properties/vitest/describe-attention-kernel.js';
+import { laws, recurrentLaws } from '../../properties/index.js';
+import { replayCommand, suiteSettings } from '../../properties/vitest/describe-laws.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
 import { turns } from '../setup/turns.js';
@@ -13,6 +13,7 @@ const inTurn = turns(import.meta.url);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const file = 'test/properties/described/kernels.ts';
 const title = `within-bound: ${laws['within-bound'].statement}`;
+const recurrent = `too large a scale within-bound: ${recurrentLaws['within-bound'].statement}`;
 
 interface TestOutcome {
   readonly fullName: string;
@@ -66,8 +67,9 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
       [`takes nothing ${title}`, 'skipped'],
       ['promises nothing something is tried', 'failed'],
       [`promises nothing ${title} (skipped: not promised)`, 'skipped'],
+      [recurrent, 'failed'],
     ]);
-    const untried = outcome.tests.at(-2)!.failureMessages[0];
+    const untried = outcome.tests.at(-3)!.failureMessages[0];
     expect(untried).toMatch(/nothing was checked: .*\(within-bound: not promised\); give /);
   });
 
@@ -88,6 +90,21 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
       expect(failure).toMatch(part);
   });
 
+  it('says the same of a kernel of linear attention, and where it is described', () => {
+    const { failureMessages } = outcome.tests.find(({ fullName }) => fullName === recurrent)!;
+    for (const part of [
+      /^Error: within-bound: .*\.\n/,
+      `Law:    ${recurrentLaws['within-bound'].statement}.`,
+      /Found: {2}problem \d of this law, regime one-token, /,
+      /\nrecurrence, linear, /,
+      'Seed 9; to see it again:\nFLASHPROOF_SEED=9 FLASHPROOF_RUNS=6 npx vitest run ',
+    ])
+      expect(failureMessages[0]).toMatch(part);
+    const [, line] = /described\/kernels\.ts:(\d+)/.exec(failureMessages[0].split('\n    at ')[1])!;
+    const source = readFileSync(`${root}/${file}`, 'utf8').split('\n');
+    expect(source[Number(line) - 1]).toBe('describeRecurrentKernel(');
+  });
+
   it('points to the line that describes the kernel', () => {
     const [, line] = /described\/kernels\.ts:(\d+)/.exec(failure.split('\n    at ')[1])!;
     const source = readFileSync(`${root}/${file}`, 'utf8').split('\n');
@@ -105,6 +122,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
       '1.5 × too large: FLASHPROOF_SEED=7',
       'takes nothing: FLASHPROOF_SEED=',
       'promises nothing: FLASHPROOF_SEED=',
+      'too large a scale: FLASHPROOF_SEED=9',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { decodeTensor } from '../../../src/formats/index.js';
 import type { ChunkParts, ChunkPlace } from '../chunk-parts.js';
-import { dot, product } from '../matrices.js';
+import { dot, product } from '../matrix/matrices.js';
 import { carryFaults } from './carry-faults.js';
 import { at, chunkFault } from './chunk-change.js';
 import type { FaultSetting, RecurrentFault } from './fault.js';

@@ -8,6 +8,7 @@ import type { RecurrentArithmetic, RecurrentValue } from '../arithmetic.js';
 import type { GradientChange } from '../chunk-gradients.js';
 import type { ChunkChange } from '../chunk-parts.js';
 import type { TokenOperation } from '../context.js';
+import type { Mamba2Change } from '../mamba2/change.js';
 
 /** An object without some of its members. */
 export function without<T extends object, Name extends keyof T>(
@@ -26,6 +27,8 @@ export interface FaultyRun {
   readonly changeGradients?: GradientChange;
   /** Formats that values are rounded to, to nearest, before a kernel's own rounding. */
   readonly formats?: Readonly<Partial<Record<RecurrentValue, FormatName>>>;
+  /** Of a Mamba-2 problem. */
+  readonly mamba2?: Mamba2Change;
   /** Default: those that are given. */
   readonly gradientInputs?: RecurrentGradientInputs;
 }
@@ -51,6 +54,8 @@ export interface RecurrentFault {
   readonly sentence: string;
   /** Whether it shows in gradients alone. */
   readonly isOfGradients: boolean;
+  /** Whether it is of what lies around Mamba-2's recurrence. The others see the recurrence alone. */
+  readonly isOfMamba2?: boolean;
   /** Whether a kernel can have it on such a problem; that need not change its results. */
   readonly appliesTo: (setting: FaultSetting) => boolean;
   /**

@@ -28,9 +28,11 @@ import {
   nanContainment,
 } from './independence-laws.js';
 import type { RecurrentLawOfKernels } from './law.js';
+import { superposition } from './superposition.js';
 
 export type {
   RecurrentCase,
+  RecurrentConfiguration,
   RecurrentKernel,
   RecurrentLawOfKernels,
   RecurrentLawPromises,
@@ -64,6 +66,7 @@ export const recurrentLaws = {
   'gradients-heads': gradientsHeads,
   'gradients-linear': gradientsLinear,
   'gradients-unseen': gradientsUnseen,
+  superposition,
 } as const satisfies Readonly<Record<string, RecurrentLawOfKernels>>;
 
 /** The name of a law of recurrences. */

@@ -19,6 +19,13 @@ export type RecurrentKernel = (
   gradients?: RecurrentGradientInputs,
 ) => RecurrentResults | Promise<RecurrentResults>;
 
+/** Another setting of a kernel, in which it must be right too. */
+export interface RecurrentConfiguration {
+  readonly kernel: RecurrentKernel;
+  /** What is declared of it; default: what is declared of the kernel, but for form and chunk, which a configuration changes. */
+  readonly declared?: RecurrentDeclaration | undefined;
+}
+
 /** Results as numbers, by the names of their tensors. */
 export type RecurrentNumbers = Readonly<Partial<Record<TensorName, Float64Array | undefined>>>;
 
@@ -29,6 +36,8 @@ export interface RecurrentRun {
   readonly results: RecurrentResults;
   /** The results decoded. */
   readonly numbers: RecurrentNumbers;
+  /** What is declared of the kernel that ran. */
+  readonly declared: RecurrentDeclaration;
 }
 
 /** What laws know of a kernel. */
@@ -38,7 +47,7 @@ export interface RecurrentLawPromises extends RecurrentConstraints {
   /** What is declared of its arithmetic. */
   readonly declared: RecurrentDeclaration;
   /** Other settings in which it must be right, by name. */
-  readonly configurations: Readonly<Record<string, RecurrentKernel>>;
+  readonly configurations: Readonly<Record<string, RecurrentConfiguration>>;
 }
 
 /** What a law has at hand. */

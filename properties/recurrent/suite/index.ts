@@ -2,11 +2,18 @@ export {
   assertRecurrentKernel,
   checkRecurrentKernel,
   describeRecurrentFailure,
+  recurrentRoundsOf,
   type FoundRecurrentFailure,
   type RecurrentCheckOptions,
   type RecurrentCheckResult,
   type RecurrentLawResult,
 } from './check-recurrent.js';
+export {
+  planRecurrentCheck,
+  type PlannedRecurrentLaw,
+  type RecurrentCheckPlan,
+  type RecurrentCheckScope,
+} from './plan-check.js';
 export { ordinaryRecurrence } from './ordinary-recurrence.js';
 export {
   recurrentFormats,

@@ -1,12 +1,12 @@
 import type { RecurrentDeclaration } from '../../../src/audit/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import { recurrentFamilies, type RecurrentFamily } from '../../../src/problem/index.js';
+import { plainRecurrentFamilies, type RecurrentFamily } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { LawStrength } from '../../laws/index.js';
 import {
   recurrentLaw,
   recurrentLawIds,
-  type RecurrentKernel,
+  type RecurrentConfiguration,
   type RecurrentLawId,
   type RecurrentLawPromises,
 } from '../laws/index.js';
@@ -38,7 +38,7 @@ export interface RecurrentPromises {
   /** What is declared of its arithmetic; default nothing. */
   readonly declared?: RecurrentDeclaration | undefined;
   /** Other settings in which it must be right, by name; default none. */
-  readonly configurations?: Readonly<Record<string, RecurrentKernel>> | undefined;
+  readonly configurations?: Readonly<Record<string, RecurrentConfiguration>> | undefined;
   /** Laws that it obeys otherwise than usual. */
   readonly laws?: Readonly<Partial<Record<RecurrentLawId, LawStrength | 'none'>>> | undefined;
 }
@@ -71,7 +71,7 @@ export const recurrentFormats: readonly FormatName[] = ['bf16', 'fp16', 'fp32'];
 export function resolveRecurrentPromises(
   promises: RecurrentPromises = {},
 ): ResolvedRecurrentPromises {
-  const allFamilies = Object.keys(recurrentFamilies) as RecurrentFamily[];
+  const allFamilies = plainRecurrentFamilies;
   const { families = allFamilies, formats = ['bf16', 'fp16'], initialState = ['fp32'] } = promises;
   const { chunk = 64, laws = {}, dims = null, groupSizes = null } = promises;
   requireKnown('family', families, allFamilies);

@@ -1,4 +1,4 @@
-import { auditRecurrent } from '../../../src/audit/index.js';
+import { auditRecurrent, type RecurrentDeclaration } from '../../../src/audit/index.js';
 import {
   decodeTensor,
   encodeFromFloat64,
@@ -54,6 +54,7 @@ function readResults(
   posed: PosedRecurrence,
   plain: PlainRecurrence,
   results: RecurrentResults,
+  declared: RecurrentDeclaration,
 ): RecurrentRun {
   const shape = recurrentShape(posed.problem);
   const numbers = recurrentQuantityNames.flatMap((name) => {
@@ -71,13 +72,18 @@ function readResults(
       );
     return [[name, decodeTensor(tensor)] as const];
   });
-  return { posed, plain, results, numbers: Object.fromEntries(numbers) };
+  return { posed, plain, results, numbers: Object.fromEntries(numbers), declared };
 }
 
-async function runOn(kernel: RecurrentKernel, plain: PlainRecurrence): Promise<RecurrentRun> {
+async function runOn(
+  kernel: RecurrentKernel,
+  plain: PlainRecurrence,
+  declared: RecurrentDeclaration,
+): Promise<RecurrentRun> {
   const posed = poseRecurrence(plain);
   try {
-    return readResults(posed, plain, await kernel(posed.problem, posed.gradients));
+    const results = await kernel(posed.problem, posed.gradients);
+    return readResults(posed, plain, results, declared);
   } catch (error) {
     const known = [UnsupportedProblem, KernelFault, KernelAbsent];
     if (known.some((one) => error instanceof one)) throw error;
@@ -90,7 +96,7 @@ async function runOn(kernel: RecurrentKernel, plain: PlainRecurrence): Promise<R
 const composed: RecurrentLawTools['composed'] = (plain, numbers, like) => {
   const posed = poseRecurrence(plain);
   const shape = recurrentShape(posed.problem);
-  const names = Object.keys(numbers) as RecurrentQuantityName[];
+  const names = Object.keys(numbers) as Extract<keyof typeof numbers, RecurrentQuantityName>[];
   const tensors = names.flatMap((name): [string, Tensor][] => {
     const values = numbers[name];
     const format = like.results[name]?.format;
@@ -98,14 +104,13 @@ const composed: RecurrentLawTools['composed'] = (plain, numbers, like) => {
     if (values === undefined || format === undefined || sizes === null) return [];
     return [[name, { format, shape: sizes, data: encodeFromFloat64(formats[format], values) }]];
   });
-  return { posed, plain, numbers, results: Object.fromEntries(tensors) };
+  return { posed, plain, numbers, results: Object.fromEntries(tensors), declared: like.declared };
 };
 
 /** What an audit says against a run; null for nothing. @throws NotApplicable where nothing has a bound */
 function judged(
-  { posed: { problem, gradients }, results, numbers }: RecurrentRun,
+  { posed: { problem, gradients }, results, numbers, declared }: RecurrentRun,
   worstCaseOnly: boolean,
-  { declared }: ResolvedRecurrentPromises,
 ): string | null {
   const given = Object.fromEntries(Object.entries(results).filter(([name]) => name in numbers));
   try {
@@ -123,6 +128,11 @@ function judged(
   }
 }
 
+/** A declaration but for form and chunk, which configurations change. */
+function anyForm({ state, intermediate }: RecurrentDeclaration): RecurrentDeclaration {
+  return { state, intermediate };
+}
+
 /** Tries a law on one case. */
 export async function runRecurrentCase(
   id: RecurrentLawId,
@@ -132,12 +142,16 @@ export async function runRecurrentCase(
 ): Promise<RecurrentCaseResult> {
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
+  const { declared } = promises;
   const tools: RecurrentLawTools = {
     promises,
     strength,
-    run: (plain) => runOn(kernel, plain),
-    runConfiguration: (name, plain) => runOn(promises.configurations[name], plain),
-    judge: (run, worstCaseOnly) => judged(run, worstCaseOnly, promises),
+    run: (plain) => runOn(kernel, plain, declared),
+    runConfiguration: (name, plain) => {
+      const { kernel: other, declared: own } = promises.configurations[name];
+      return runOn(other, plain, own ?? anyForm(declared));
+    },
+    judge: judged,
     composed,
   };
   try {

@@ -4,14 +4,10 @@ import {
   recurrentLawIds,
   type RecurrentCase,
   type RecurrentKernel,
-  type RecurrentLawId,
 } from '../laws/index.js';
-import {
-  narrowedTo,
-  recurrentProblem,
-  recurrentRegimeNames,
-  type RecurrentRegimeName,
-} from '../problems/index.js';
+import { recurrentProblem, type RecurrentRegimeName } from '../problems/index.js';
+import { faultKind, type RoundResult, type ViolationKind } from '../../suite/index.js';
+import type { PlannedRecurrentLaw } from './plan-check.js';
 import type { ResolvedRecurrentPromises } from './promises.js';
 import { runRecurrentCase, type RecurrentCaseResult } from './run-case.js';
 
@@ -20,6 +16,8 @@ export interface RecurrentFailure {
   readonly lawCase: RecurrentCase;
   /** The violation, in a sentence without its full stop. */
   readonly statement: string;
+  /** Violations in the same words, but for numbers, have one cause. */
+  readonly kind: ViolationKind;
   readonly regime: RecurrentRegimeName;
   /** The problem's number among those of its law, from 1. */
   readonly round: number;
@@ -27,33 +25,11 @@ export interface RecurrentFailure {
   readonly shrinks: number;
 }
 
-/** What became of a law on the problem of a round. */
-export type RecurrentRoundResult =
-  | { readonly status: 'tried'; readonly failure: RecurrentFailure | null }
-  | { readonly status: 'unsupported'; readonly reason: string };
-
-/** The regimes that a law can be tried in on such a kernel, or the reason that there is none. */
-export function usableRegimes(
-  id: RecurrentLawId,
-  promises: ResolvedRecurrentPromises,
-  wanted: readonly RecurrentRegimeName[],
-): readonly RecurrentRegimeName[] | string {
-  const { narrow, ofGradients, regimes = recurrentRegimeNames } = recurrentLaw(id);
-  if (promises.laws[id] === 'none') return 'not promised';
-  if (ofGradients === true && !promises.gradients) return 'gradients are not promised';
-  const constraints = narrow === undefined ? promises : narrow(promises);
-  if (constraints === null) return 'what it speaks of is not promised';
-  const usable = regimes.filter(
-    (name) => wanted.includes(name) && narrowedTo(name, constraints) !== null,
-  );
-  return usable.length > 0 ? usable : `it is tried in ${regimes.join(', ')} only`;
-}
-
-/** A law on its way through its rounds. */
-export interface PlannedRecurrentLaw {
-  readonly id: RecurrentLawId;
-  readonly regimes: readonly RecurrentRegimeName[];
+/** A law of a check. */
+export interface RecurrentLawOfCheck {
+  readonly planned: PlannedRecurrentLaw;
   readonly promises: ResolvedRecurrentPromises;
+  /** The seed of the check. */
   readonly seed: number;
 }
 
@@ -68,11 +44,30 @@ class Violation extends Error {}
  * @throws RequestError for promises that leave no problem
  */
 export async function tryRecurrentRound(
-  { id, regimes, promises, seed }: PlannedRecurrentLaw,
+  law: RecurrentLawOfCheck,
   round: number,
   kernel: RecurrentKernel,
   shrinkSeconds: number,
-): Promise<RecurrentRoundResult> {
+): Promise<RoundResult<RecurrentFailure>> {
+  const start = performance.now();
+  const result = await search(law, round, kernel, shrinkSeconds);
+  const seconds = (performance.now() - start) / 1000;
+  return result.status === 'unsupported'
+    ? { ...result, seconds }
+    : { ...result, seconds, sizes: null, widened: [] };
+}
+
+/** What became of a law on the problem of a round. */
+type SearchResult =
+  | { readonly status: 'tried'; readonly failure: RecurrentFailure | null }
+  | { readonly status: 'unsupported'; readonly reason: string };
+
+async function search(
+  { planned: { id, regimes }, promises, seed }: RecurrentLawOfCheck,
+  round: number,
+  kernel: RecurrentKernel,
+  shrinkSeconds: number,
+): Promise<SearchResult> {
   const { narrow, choices, ofGradients = false } = recurrentLaw(id);
   const index = recurrentLawIds.indexOf(id);
   const regime = regimes[(round - 1 + index) % regimes.length];
@@ -116,5 +111,6 @@ export async function tryRecurrentRound(
   if (lawCase === undefined || until === Infinity) return { status: 'unsupported', reason };
   const { errorInstance: found, numShrinks: shrinks } = details;
   const statement = found instanceof Error ? found.message : String(found);
-  return { status: 'tried', failure: { lawCase, statement, regime, round, shrinks } };
+  const kind = faultKind(statement);
+  return { status: 'tried', failure: { lawCase, statement, kind, regime, round, shrinks } };
 }

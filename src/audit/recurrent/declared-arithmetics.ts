@@ -14,6 +14,9 @@ const usualChunk = 64;
 /** A smaller chunk that kernels take too: its states are read more often, so that no larger one's bounds cover it. */
 const smallChunk = 16;
 
+/** Tokens of a chunk that Mamba-2's kernels take at most: mamba_ssm's layers have chunks of 256. */
+const mamba2Chunk = 256;
+
 /** Value dimensions that a program of the recurrent form's gradients takes, as fla's do: more of them store fewer shares. */
 const usualValueBlock = 8;
 
@@ -70,7 +73,7 @@ function recurrentArithmetic(
 
 /**
  * The arithmetics that a kernel may have by what is declared of it; the largest of their bounds is what it may err by. Where no form is
- * declared these are both, where no chunk is, chunks of 64 tokens and of 16. Intermediates of chunks are in the declared format or that of the values
+ * declared these are both, where no chunk is, chunks of 64 tokens and of 16, and of mamba2 of 256 too. Intermediates of chunks are in the declared format or that of the values
  * (tf32 where that is wider, as tensor cores read them), all else in fp32.
  */
 export function arithmeticsOf(
@@ -78,7 +81,8 @@ export function arithmeticsOf(
   declared: RecurrentDeclaration,
 ): readonly RecurrentArithmetic[] {
   const { form, chunk } = declared;
-  const chunks = chunk === undefined ? [usualChunk, smallChunk] : [chunk];
+  const usual = problem.family === 'mamba2' ? [mamba2Chunk] : [];
+  const chunks = chunk === undefined ? [...usual, usualChunk, smallChunk] : [chunk];
   return [
     ...(form === 'chunked' ? [] : [recurrentArithmetic(problem, declared)]),
     ...(form === 'recurrent'

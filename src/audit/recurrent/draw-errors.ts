@@ -9,7 +9,7 @@ import type {
   RecurrentProblem,
   RecurrentQuantityName,
 } from '../../problem/index.js';
-import { alikeRounding, alikeValues, drawnRounding } from './drawn-rounding.js';
+import { alikeRounding, alikeValuesOf, drawnRounding } from './drawn-rounding.js';
 import type { RecurrentTest } from './recurrent-statistic.js';
 import { byHead, type RecurrentRows } from './given-quantities.js';
 
@@ -42,7 +42,7 @@ export interface DrawnQuantity {
 /** Sums of errors of several quantities that a correct kernel leaves at 0: coefficients by quantity, element by element. */
 export type Combination = Readonly<Partial<Record<RecurrentQuantityName, Float64Array>>>;
 
-/** The most that errors of one sense make of a quantity: sums over {@link alikeValues}. */
+/** The most that errors of one sense make of a quantity: sums over {@link alikeValuesOf}. */
 export interface AlikeErrors {
   /** Of each element, of each group's root of the sum of squares, and of each projection. */
   readonly elements: Float64Array;
@@ -212,7 +212,7 @@ export function drawErrors(
     });
   }
   const alike = new Float64Array(combinations.length);
-  for (const name of alikeValues) {
+  for (const name of alikeValuesOf(request.problem, arithmetic)) {
     const errors = runErrors(request, arithmetic, alikeRounding(arithmetic, name), (at, of) => {
       addAlike(drawn[at], quantities[at], of);
     });

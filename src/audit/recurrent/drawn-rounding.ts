@@ -4,6 +4,7 @@ import type {
   RecurrentValue,
 } from '../../../kernels/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
+import type { RecurrentProblem } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
 import { randomWords } from '../rows/index.js';
 
@@ -94,12 +95,28 @@ export function drawnRounding(
  * Values whose errors may all have one sense: tensor cores truncate sums, units approximate exponentials, one decay is rounded the same for every
  * token, sums of gates lean as their gates do, and a state of few bits that decays slowly is rounded the same way again and again.
  */
-export const alikeValues = [
-  'sum',
-  'decay',
-  'gates',
-  'state',
+const alikeValues = ['sum', 'decay', 'gates', 'state'] as const satisfies readonly RecurrentValue[];
+
+/** Operands of products, which tensor cores cut to tf32 where they are wider: all errors have one sense then. */
+const cutValues = [
+  'operand',
+  'intra',
+  'write',
+  'write-operand',
+  'state-operand',
 ] as const satisfies readonly RecurrentValue[];
+
+/**
+ * The values of a problem's kernels whose errors may all have one sense; of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
+ * tf32.
+ */
+export function alikeValuesOf(
+  { mamba2 }: RecurrentProblem,
+  { formats: of }: Pick<RecurrentArithmetic, 'formats'>,
+): readonly RecurrentValue[] {
+  if (mamba2 === undefined) return alikeValues;
+  return [...alikeValues, 'time-step', ...cutValues.filter((value) => of[value] === 'tf32')];
+}
 
 /** A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else. */
 export function alikeRounding(
@@ -107,8 +124,9 @@ export function alikeRounding(
   name: RecurrentValue,
 ): RecurrentRounding {
   const { precision } = formats[of[name]];
-  // States of fp32 are rounded to nearest, and of many bits.
-  const share = precision <= longBits ? 2 ** -precision : name === 'state' ? 0 : 2 ** -23;
+  // States of fp32 are rounded to nearest, and of many bits; what is cut to tf32 may lose an ulp.
+  const short = of[name] === 'tf32' ? 2 ** (1 - precision) : 2 ** -precision;
+  const share = precision <= longBits ? short : name === 'state' ? 0 : 2 ** -23;
   return {
     value: (one, values, first, end) => {
       if (one !== name) return;

@@ -1,5 +1,5 @@
 import {
-  recurrentFaults,
+  applicableFaults,
   runRecurrence,
   unrounded,
   recurrentValues,
@@ -112,7 +112,7 @@ export function explainRecurrence(
 ): FoundCause {
   const { problem, gradientInputs } = toJudge.plan.task;
   const chunk = toJudge.plan.declared.chunk ?? usualChunk;
-  const faults = recurrentFaults.filter((one) => one.appliesTo({ problem, chunk, gradientInputs }));
+  const faults = applicableFaults({ problem, chunk, gradientInputs });
   if (workOf(toJudge) * faults.length > mostWork)
     return unexplainedCause(['the problem is too large to try faults on: give some of its heads']);
   const arithmetic = exactKernel(chunk);

@@ -1,7 +1,9 @@
 import { decodeToFloat64, formats } from '../../formats/index.js';
 import {
   recurrentQuantities,
+  recurrentQuantity,
   recurrentQuantityShape,
+  recurrentTensorName,
   type ProblemShape,
   type Quantity,
   type RecurrentProblem,
@@ -12,11 +14,22 @@ import {
 import { RequestError } from '../../request-error.js';
 import type { GivenQuantity } from '../kernel-outputs.js';
 
+type RecurrentAxes = (typeof recurrentQuantities)[RecurrentQuantityName]['of'];
+
 /** A quantity of a recurrence with the sizes of its axes: [batch or sequences, heads, tokens or rows of a state, elements]. */
 export interface RecurrentRows {
   readonly name: RecurrentQuantityName;
   readonly quantity: Quantity;
   readonly shape: ProblemShape;
+}
+
+/** The sizes of a quantity's axes: batch or sequences, heads, tokens or rows of a state, elements. */
+function axesOf(
+  of: RecurrentAxes,
+  [first, second, third, vDim = 1]: readonly number[],
+): readonly number[] {
+  if (of === 'heads') return [1, first, 1, second ?? 1];
+  return of === 'states' ? [first, second, third, vDim] : [first, third, second, vDim];
 }
 
 /** The rows of a quantity; null where the problem does not have it. */
@@ -27,16 +40,14 @@ export function recurrentRows(
 ): RecurrentRows | null {
   const sizes = recurrentQuantityShape(name, problem, shape);
   if (sizes === null) return null;
-  const { prose, label, parts, of, option } = recurrentQuantities[name];
-  const isState = of === 'states';
-  const [batch, first, second, vDim = 1] = sizes;
-  const [heads, queries] = isState ? [first, second] : [second, first];
+  const { prose, label, parts, of, option } = recurrentQuantity(name, problem.family);
+  const [batch, heads, queries, vDim] = axesOf(of, sizes);
   return {
     name,
     quantity: {
-      name,
+      name: recurrentTensorName(problem.family, name),
       axes: ['batch', 'heads', 'queries', 'vDim'],
-      rowWord: isState ? 'row' : 'token',
+      rowWord: of === 'tokens' ? 'token' : 'row',
       row: 'vector',
       prose,
       label,
@@ -55,7 +66,7 @@ export function byHead(
   values: Float64Array,
   { name, shape: { batch, heads, queries, vDim } }: RecurrentRows,
 ): Float64Array {
-  if (recurrentQuantities[name].of === 'states' || heads === 1) return values;
+  if (recurrentQuantities[name].of !== 'tokens' || heads === 1) return values;
   const turned = new Float64Array(values.length);
   for (let entry = 0; entry < batch; entry++)
     for (let token = 0; token < queries; token++)

@@ -1,5 +1,6 @@
 import { allocateStorage, formats, patternsOf, storageOf } from '../../formats/index.js';
 import type {
+  Mamba2Inputs,
   RecurrentGradientInputs,
   RecurrentProblem,
   RecurrentShape,
@@ -66,7 +67,7 @@ export function partOfTask(
   // Packed sequences are all of the one batch entry.
   const cutState = (tensor: Tensor) =>
     sliceAxis(batch === 1 ? tensor : sliceAxis(tensor, ofEntry), { ...ofValues, axis: 1 });
-  const { q, k, v, g, beta, initialState } = problem;
+  const { q, k, v, g, beta, initialState, mamba2 } = problem;
   return {
     problem: {
       ...problem,
@@ -77,11 +78,29 @@ export function partOfTask(
       ...(g ? { g: cut(g, ofValues) } : {}),
       ...(beta ? { beta: cut(beta, ofValues) } : {}),
       ...(initialState ? { initialState: cutState(initialState) } : {}),
+      ...(mamba2 ? { mamba2: cutMamba2(mamba2, (tensor) => cut(tensor, ofValues), ofValues) } : {}),
     },
     gradientInputs: gradientInputs && {
       dout: cut(gradientInputs.dout, ofValues),
       dfinalState: gradientInputs.dfinalState && cutState(gradientInputs.dfinalState),
     },
+  };
+}
+
+/** The inputs of Mamba-2 that some heads have. */
+function cutMamba2(
+  { dt, z, a, d, dtBias, ...settings }: Mamba2Inputs,
+  cut: (tensor: Tensor) => Tensor,
+  heads: AxisRange,
+): Mamba2Inputs {
+  const ofHeads = (tensor: Tensor) => sliceAxis(tensor, { ...heads, axis: 0 });
+  return {
+    ...settings,
+    dt: cut(dt),
+    a: ofHeads(a),
+    z: z && cut(z),
+    d: d && ofHeads(d),
+    dtBias: dtBias && ofHeads(dtBias),
   };
 }
 
@@ -100,7 +119,7 @@ export function cutProblem(
     for (let token = 0; token < tokens; token += every) ends.add(entry * tokens + token);
   for (const { end } of sequences) ends.add(end);
   ends.add(batch * tokens);
-  const { family, q, k, v, g, beta, scale, firstHead, normalisation } = problem;
+  const { family, q, k, v, g, beta, scale, firstHead, normalisation, mamba2 } = problem;
   return {
     family,
     ...(scale === undefined ? {} : { scale }),
@@ -111,6 +130,9 @@ export function cutProblem(
     v: flat(v),
     ...(g ? { g: flat(g) } : {}),
     ...(beta ? { beta: flat(beta) } : {}),
+    ...(mamba2
+      ? { mamba2: { ...mamba2, dt: flat(mamba2.dt), z: mamba2.z && flat(mamba2.z) } }
+      : {}),
     cuSeqlens: [...ends].sort((a, b) => a - b),
   };
 }

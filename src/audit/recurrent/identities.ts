@@ -45,7 +45,8 @@ export function identitiesOf(
   inputs: RecurrentGradientInputs | undefined,
   given: ReadonlySet<RecurrentQuantityName>,
 ): readonly IdentityRule[] {
-  if (inputs === undefined || !given.has('out')) return [];
+  // Mamba-2's values are no tensor, and its output has more than the state's.
+  if (inputs === undefined || !given.has('out') || problem.mamba2) return [];
   const of = (name: RecurrentQuantityName, tensor: Tensor) =>
     coefficientsOf(name, tensor, problem, shape);
   const { q, v, initialState, normalisation } = problem;

@@ -1,4 +1,5 @@
 import {
+  recurrentQuantities,
   recurrentShape,
   type RecurrentQuantityName,
   type RecurrentShape,
@@ -33,13 +34,14 @@ export interface ToJudge {
 /** The heads of the whole quantity that the heads of a part's are, in their order. */
 function headsOfPart(
   { entry, keyHead }: HeadPart,
-  { quantity, shape }: RecurrentRows,
+  { name, quantity, shape }: RecurrentRows,
   whole: RecurrentShape,
 ): number[] {
   const { keyHeads, sequences, batch } = whole;
   const group = shape.heads / keyHeads;
   const isState = quantity.rowWord === 'row';
-  const entries = isState && batch === 1 ? sequences.map((_, i) => i) : [entry];
+  const isOfHeads = recurrentQuantities[name].of === 'heads';
+  const entries = isState && batch === 1 && !isOfHeads ? sequences.map((_, i) => i) : [entry];
   return entries.flatMap((one) =>
     Array.from({ length: group }, (_, i) => one * shape.heads + keyHead * group + i),
   );

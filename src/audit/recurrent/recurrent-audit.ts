@@ -1,4 +1,5 @@
 import {
+  recurrentQuantities,
   recurrentQuantityNames,
   recurrentShape,
   type RecurrentGradientInputs,
@@ -165,6 +166,24 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
   return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 32 : 24;
 }
 
+/** @throws RequestError for gradients of Mamba-2 that are not judged */
+function refuseGradients(
+  { mamba2 }: RecurrentProblem,
+  { batch }: RecurrentShape,
+  given: GivenRecurrences,
+): void {
+  const gradient = given.find(({ name }) => recurrentQuantities[name].isGradient);
+  if (mamba2?.z && gradient)
+    throw new RequestError(
+      `gradients beside a gate z are not judged, and ${gradient.name} is one; leave z out, and give the gradient before the gate as dout`,
+    );
+  const sum = given.find(({ name }) => recurrentQuantities[name].of === 'heads');
+  if (batch > 1 && sum)
+    throw new RequestError(
+      `${sum.name} is a sum over a batch of ${batch}, and is judged of a batch of 1; give the entries as packed sequences`,
+    );
+}
+
 /**
  * What an audit is made of.
  * @throws RequestError for tensors that do not fit the problem, and where there is nothing to judge
@@ -186,6 +205,7 @@ export function prepareRecurrence(
       );
     return [{ name, rows, given: decodeRecurrent(rows, tensor, problem, shape) }];
   });
+  refuseGradients(problem, shape, given);
   if (given.length === 0)
     throw new RequestError(
       `there is nothing to judge; give ${recurrentQuantityNames.join(', ')}, or some of them`,

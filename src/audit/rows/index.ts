@@ -23,7 +23,7 @@ export {
   type PlaceRange,
 } from './place.js';
 export { chooseRows, type RowSample, type RowSampleRequest } from './row-sample.js';
-export { drawsOf, randomWords } from './random-numbers.js';
+export { drawsOf, drawSome, randomWords } from './random-numbers.js';
 export {
   rowsProblem,
   sampledProblem,

@@ -1,12 +1,8 @@
 import type { OutputRounding } from '../../../kernels/index.js';
 import type { GivenQuantity } from '../kernel-outputs.js';
 import { outputRounding } from '../bounds/index.js';
-import {
-  mergeParts,
-  type MergedParts,
-  type PartialResults,
-  type PartWeight,
-} from './merge-parts.js';
+import { mergeFaults, type MergeFault } from './merge-faults.js';
+import { mergeParts, type MergedParts, type PartialResults } from './merge-parts.js';
 
 /** Outputs that were merged from parts. */
 export interface MergedOutputs {
@@ -53,14 +49,14 @@ function distance(x: number, y: number): number {
   return Object.is(x, y) || x === y ? 0 : Math.abs(x - y);
 }
 
-/** The largest share that an element uses of the error bound of a merge in fp32. */
-function outUsed(
+/** The largest share that an element of each row uses of the error bound of a merge in fp32. */
+export function outShares(
   parts: PartialResults,
   merged: MergedParts,
-  { format, values }: GivenQuantity,
+  { format, values }: Pick<GivenQuantity, 'format' | 'values'>,
   rounding: OutputRounding,
-) {
-  let used = 0;
+): Float64Array {
+  const used = new Float64Array(parts.rows);
   for (let row = 0; row < parts.rows; row++) {
     const error = weightError(parts, row);
     for (let i = row * parts.dim; i < (row + 1) * parts.dim; i++) {
@@ -68,57 +64,30 @@ function outUsed(
       const inner = error * merged.magnitude[i] + merged.outRadius[i] + lost;
       const exact = merged.out[i];
       const allowed = inner + outputRounding(format, exact, inner, rounding);
-      used = Math.max(used, share(distance(values[i], exact), allowed));
+      used[row] = Math.max(used[row], share(distance(values[i], exact), allowed));
     }
   }
   return used;
 }
 
-function lseUsed(parts: PartialResults, merged: MergedParts, { format, values }: GivenQuantity) {
-  let used = 0;
+/** The share that the LSE of each row uses of the error bound of a merge in fp32. */
+export function lseShares(
+  parts: PartialResults,
+  merged: Pick<MergedParts, 'lse' | 'lseRadius'>,
+  { format, values }: Pick<GivenQuantity, 'format' | 'values'>,
+): Float64Array {
+  const used = new Float64Array(parts.rows);
   for (let row = 0; row < parts.rows; row++) {
     const exact = merged.lse[row];
     const inner =
       weightError(parts, row) + 4 * roundoff * Math.abs(exact || 0) + merged.lseRadius[row];
     const allowed = inner + outputRounding(format, exact, inner, 'nearest');
-    used = Math.max(used, share(distance(values[row], exact), allowed));
+    used[row] = share(distance(values[row], exact), allowed);
   }
   return used;
 }
 
-/** Another way to weigh parts, which a kernel may have taken. */
-interface OtherMerge {
-  readonly words: string;
-  readonly weight: PartWeight;
-}
-
-function otherMerges(splits: number): readonly OtherMerge[] {
-  const natural = (lse: number, largest: number) => Math.exp(lse - largest);
-  const of = (factor: (split: number) => number): PartWeight => {
-    return (lse, largest, split) => factor(split) * natural(lse, largest);
-  };
-  const each = Array.from({ length: splits }, (_, split) => split);
-  return [
-    {
-      words: 'the parts were merged with weights 2^LSE, as of LSEs in base 2',
-      weight: (lse, largest) => 2 ** (lse - largest),
-    },
-    {
-      words:
-        'the parts were merged with weights e^(LSE·log2 e), as of LSEs that were multiplied by log2 e already',
-      weight: (lse, largest) => Math.exp((lse - largest) * Math.LOG2E),
-    },
-    { words: 'the parts were merged with equal weights', weight: () => 1 },
-    ...each.map((left) => ({
-      words: `part ${left} was left out of the merge`,
-      weight: of((split) => (split === left ? 0 : 1)),
-    })),
-    ...each.map((twice) => ({
-      words: `part ${twice} was counted twice in the merge`,
-      weight: of((split) => (split === twice ? 2 : 1)),
-    })),
-  ];
-}
+const largestOf = (shares: Float64Array) => shares.reduce((a, b) => Math.max(a, b), 0);
 
 /**
  * Compares outputs with the exact merge of their parts, by the error bound of a merge in fp32. Where it fails, it
@@ -132,14 +101,29 @@ export function judgeMerge(
   lseParts: PartialResults,
   rounding: OutputRounding,
 ): MergeJudgement {
-  const used = outUsed(parts, mergeParts(parts), out, rounding);
-  const ofLse = lse === null ? null : lseUsed(lseParts, mergeParts(lseParts), lse);
+  const used = largestOf(outShares(parts, mergeParts(parts), out, rounding));
+  const ofLse = lse === null ? null : largestOf(lseShares(lseParts, mergeParts(lseParts), lse));
   const pass = used <= 1 && (ofLse ?? 0) <= 1;
-  const causes =
-    used <= 1
-      ? []
-      : otherMerges(parts.splits)
-          .filter(({ weight }) => outUsed(parts, mergeParts(parts, weight), out, rounding) <= 1)
-          .map(({ words }) => words);
-  return { pass, used, lseUsed: ofLse, causes };
+  const causes = used <= 1 ? [] : explainingFaults(parts, out, rounding);
+  return { pass, used, lseUsed: ofLse, causes: causes.map(({ sentence }) => sentence) };
+}
+
+/** The mistakes of a merge that give this output on every element. */
+export function explainingFaults(
+  parts: PartialResults,
+  out: Pick<GivenQuantity, 'format' | 'values'>,
+  rounding: OutputRounding,
+): readonly MergeFault[] {
+  return mergeFaults(parts.splits).filter(({ apply }) => {
+    const wrong = apply(parts);
+    return (
+      wrong !== null &&
+      outShares(
+        wrong.parts,
+        mergeParts(wrong.parts, wrong.weight, wrong.isDivided),
+        out,
+        rounding,
+      ).every((used) => used <= 1)
+    );
+  });
 }

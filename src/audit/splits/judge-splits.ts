@@ -71,7 +71,7 @@ function partialResults(
     for (let row = 0; row < rows; row++)
       lse[given.length * rows + row] = logits[Math.floor(row / queries) % heads];
   }
-  return { splits: given.length + extra, rows, dim: vDim, out, lse };
+  return { splits: given.length + extra, rows, dim: vDim, out, lse, layout: { heads, queries } };
 }
 
 /** Judges parts by a rule: all of them, or until one fails. */

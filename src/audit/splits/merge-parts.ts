@@ -6,6 +6,8 @@ export interface PartialResults {
   readonly out: Float64Array;
   /** Natural logarithms. */
   readonly lse: Float64Array;
+  /** How rows are counted, [batch, heads, queries]; left out where nobody says it. */
+  readonly layout?: { readonly heads: number; readonly queries: number };
 }
 
 /** The merge of parts, each value with its radius: |value − exact| ≤ radius. */
@@ -31,6 +33,16 @@ const underflow = 2 ** -1070;
 
 const exactWeight: PartWeight = (lse, largest) => Math.exp(lse - largest);
 
+/** The largest LSE of a row's parts; NaN where one is. */
+function largestLse(
+  { splits, rows, lse }: Pick<PartialResults, 'splits' | 'rows' | 'lse'>,
+  row: number,
+): number {
+  let largest = -Infinity;
+  for (let split = 0; split < splits; split++) largest = Math.max(largest, lse[split * rows + row]);
+  return largest;
+}
+
 /**
  * Merges parts in fp64: O = Σ e^(l_s − m) O_s / Σ e^(l_s − m), L = m + ln Σ e^(l_s − m), m the largest of the l_s. A part without
  * keys, whose l_s is −∞, has no weight, whatever its O_s; if no part has keys, they merge to (0, −∞).
@@ -40,10 +52,12 @@ const exactWeight: PartWeight = (lse, largest) => Math.exp(lse - largest);
  * In O the weights stand above and below the bar, so that their errors count twice.
  *
  * @param weight the weight of a part; default: as above, else the radius is not proven
+ * @param isDivided whether sums are divided by those of the weights; not, it is no merge
  */
 export function mergeParts(
   { splits, rows, dim, out, lse }: PartialResults,
   weight: PartWeight = exactWeight,
+  isDivided = true,
 ): MergedParts {
   const merged: MergedParts = {
     out: new Float64Array(rows * dim),
@@ -54,12 +68,7 @@ export function mergeParts(
   };
   const weights = new Float64Array(splits);
   for (let row = 0; row < rows; row++) {
-    let largest = -Infinity;
-    for (let split = 0; split < splits; split++) {
-      const own = lse[split * rows + row];
-      largest = Number.isNaN(own) || own > largest ? own : largest;
-      if (Number.isNaN(largest)) break;
-    }
+    const largest = largestLse({ splits, rows, lse }, row);
     if (largest === -Infinity) {
       merged.lse[row] = -Infinity;
       continue;
@@ -78,6 +87,7 @@ export function mergeParts(
     merged.lse[row] = largest + Math.log(total);
     merged.lseRadius[row] =
       relative + functionError * Math.log(splits) + 2 * roundoff * Math.abs(merged.lse[row]);
+    const divisor = isDivided ? total : 1;
     for (let column = 0; column < dim; column++) {
       let sum = 0;
       let size = 0;
@@ -94,10 +104,10 @@ export function mergeParts(
           Math.abs(x) * underflow;
       }
       const at = row * dim + column;
-      merged.out[at] = sum / total;
-      merged.magnitude[at] = size / total;
+      merged.out[at] = sum / divisor;
+      merged.magnitude[at] = size / divisor;
       merged.outRadius[at] =
-        1.001 * (above / total + (relative + (splits + 1) * roundoff) * merged.magnitude[at]);
+        1.001 * (above / divisor + (relative + (splits + 1) * roundoff) * merged.magnitude[at]);
     }
   }
   return merged;

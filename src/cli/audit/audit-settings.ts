@@ -18,10 +18,17 @@ import {
   kernelSettings,
   problemSettings,
   rowsRequest,
+  textsByKey,
 } from '../options/settings.js';
 import { toolVersion } from '../tool-version.js';
 import { flagOf, isGiven, negatedFlag } from '../options/option-rows.js';
-import { auditOptions, recurrentKeys, softmaxKeys, type AuditCommandOptions } from './options.js';
+import {
+  attentionKeys,
+  auditOptions,
+  recurrentKeys,
+  softmaxKeys,
+  type AuditCommandOptions,
+} from './options.js';
 
 /** A run of `flashproof audit`: its options, and what they set for every file. */
 export interface AuditRun {
@@ -88,6 +95,12 @@ export function auditSettings(
     recurrence: recurrenceSettings(options),
     softmaxOptions: givenFlags(options, softmaxKeys),
     recurrentOptions: givenFlags(options, recurrentKeys),
+    attentionOptions: givenFlags(options, attentionKeys),
+    linkOptions: givenFlags(options, ['tensor', 'note']),
+    link: {
+      tensors: Object.fromEntries(textsByKey(options.tensor, '--tensor')),
+      notes: Object.fromEntries(textsByKey(options.note, '--note')),
+    },
     formats,
     source: source(),
     modelSettings,

@@ -1,4 +1,4 @@
-import type { FileAudit, RecurrentFileAudit } from '../../jobs/index.js';
+import type { FileAudit, PlainFileAudit } from '../../jobs/index.js';
 import type { ReproduceCommand } from '../../report/html/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { commandWords } from '../options/given-options.js';
@@ -7,6 +7,7 @@ import {
   auditOptions,
   gradientKeys,
   outputKeys,
+  linkKeys,
   recurrentKeys,
   type AuditCommandOptions,
 } from './options.js';
@@ -16,6 +17,7 @@ const judgedKeys = [
   ...outputKeys,
   ...gradientKeys,
   ...recurrentKeys,
+  ...linkKeys,
   ...(['exec', 'kernel', 'launch', 'as', 'premise', 'gradientPremise', 'set'] as const),
   ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];
@@ -65,12 +67,15 @@ function reproduceCommands(path: string, options: AuditCommandOptions): Reproduc
 /** The HTML report of an audit; null where it was not asked for. */
 export async function renderPage(
   path: string,
-  audited: FileAudit | RecurrentFileAudit,
+  audited: FileAudit | PlainFileAudit,
   options: AuditCommandOptions,
 ): Promise<string | null> {
   if (options.html === undefined) return null;
-  const { renderHtml, renderRecurrentPage } = await import('../../report/html/index.js');
+  const { renderHtml, renderLinkPage, renderRecurrentPage } =
+    await import('../../report/html/index.js');
   const { page, result, report } = audited;
+  if (report.kind === 'link-audit')
+    return renderLinkPage(report, reproduceCommands(path, options).slice(0, 2));
   if (report.kind === 'recurrent-audit')
     return renderRecurrentPage(report, reproduceCommands(path, options).slice(0, 2));
   if (page === null) return null;

@@ -1,3 +1,4 @@
+import { auditContracts } from '../../jobs/index.js';
 import type { JudgedGradientName } from '../../audit/index.js';
 import type { quantities, recurrentQuantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
@@ -99,8 +100,11 @@ function recurrentTensor(description: string) {
 const recurrentOptions = {
   family: {
     argument: '<name>',
-    description: 'linear attention: linear, retention, simple-gla, gla, delta, gated-delta, kda',
-    completes: ['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda'],
+    description:
+      'linear attention: linear, retention, simple-gla, gla, delta, gated-delta, kda, mamba2',
+    completes: [
+      ...['linear', 'retention', 'simple-gla', 'gla', 'delta', 'gated-delta', 'kda', 'mamba2'],
+    ],
   },
   results: {
     argument: '<text>',
@@ -111,7 +115,7 @@ const recurrentOptions = {
   initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),
   stateLayout: {
     argument: '<layout>',
-    description: 'order of the dimensions of states: kv (the default) or vk',
+    description: 'order of the dimensions of states: kv (the default), or vk, that of mamba2',
     completes: ['kv', 'vk'],
   },
   normalisation: {
@@ -120,6 +124,10 @@ const recurrentOptions = {
   },
   dg: recurrentTensor("the kernel's gradient of g"),
   dbeta: recurrentTensor("the kernel's gradient of beta"),
+  ddt: recurrentTensor("the kernel's gradient of dt, of mamba2"),
+  da: recurrentTensor("the kernel's gradient of A, of mamba2"),
+  dd: recurrentTensor("the kernel's gradient of D, of mamba2"),
+  ddtBias: recurrentTensor("the kernel's gradient of dt_bias, of mamba2"),
   dinitialState: recurrentTensor("the kernel's gradient of the initial state"),
   dfinalState: recurrentTensor('the gradient of the final state that the backward pass got'),
 } as const satisfies Readonly<
@@ -129,6 +137,25 @@ const recurrentOptions = {
     OptionRow
   >
 >;
+
+/** The options of links of the decode chain alone, and the choice of a contract. */
+const linkOptions = {
+  contract: {
+    argument: '<name>',
+    description: `what the file is of: ${auditContracts.join(', ')}`,
+    completes: auditContracts,
+  },
+  tensor: {
+    argument: '<name=file:tensor>',
+    description: "a tensor of a link, by the contract's name for it (repeatable)",
+    repeats: true,
+  },
+  note: {
+    argument: '<name=text>',
+    description: "a setting of a link, in place of the file's metadata (repeatable)",
+    repeats: true,
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
 
 /** Flags in a sentence: `--output, --lse and --exec`. */
 function flagList(keys: readonly string[]): string {
@@ -179,6 +206,7 @@ export const auditOptions = optionRows({
   ...gradientOptions,
   ...splitOptions,
   ...recurrentOptions,
+  ...linkOptions,
   exec: {
     argument: '<command>',
     description: 'run a live kernel over the process protocol instead',
@@ -297,11 +325,35 @@ export const recurrentKeys = Object.keys(
   recurrentOptions,
 ) as readonly (keyof typeof recurrentOptions)[];
 
+/** The options that say what a link of the decode chain is. */
+export const linkKeys = Object.keys(linkOptions) as readonly (keyof typeof linkOptions)[];
+
+/** The options that audits of any contract take. */
+const anyKeys: readonly (keyof typeof auditOptions)[] = [
+  ...([
+    'contract',
+    'format',
+    'ignore',
+    'falseAlarmRate',
+    'threads',
+    'json',
+    'junit',
+    'html',
+  ] as const),
+  ...(['full', 'quiet', 'shard', 'shardCount', 'journal'] as const),
+];
+
+/** The options of attention, of either kind, that no link of the decode chain takes. */
+export const attentionKeys = (Object.keys(auditOptions) as (keyof typeof auditOptions)[]).filter(
+  (key) => !anyKeys.includes(key) && !linkKeys.some((one) => one === key),
+);
+
 /** The options that audits of linear attention and of softmax attention take. */
 const commonKeys: readonly (keyof typeof auditOptions)[] = [
   ...(['output', 'dout', 'dq', 'dk', 'dv', 'as', 'premise', 'strictPremises'] as const),
-  ...(['scale', 'layout', 'format', 'cuSeqlens', 'ignore', 'falseAlarmRate', 'threads'] as const),
-  ...(['json', 'junit', 'html', 'full', 'quiet', 'shard', 'shardCount', 'journal'] as const),
+  ...(['scale', 'layout', 'cuSeqlens'] as const),
+  ...anyKeys,
+  ...linkKeys,
 ];
 
 /** The options that audits of softmax attention alone take. */

@@ -51,7 +51,7 @@ function judgingWords(options: AuditCommandOptions): string[] {
 /** The options beside outputs that name a tensor which cannot be that of several problems. */
 const sharedKeys = [
   ...(['outPartial', 'lsePartial', 'finalState', 'initialState', 'dg', 'dbeta'] as const),
-  ...(['dinitialState', 'dfinalState'] as const),
+  ...(['dinitialState', 'dfinalState', 'ddt', 'da', 'dd', 'ddtBias'] as const),
 ];
 
 /** @throws RequestError for outputs in one file, which cannot be those of several problems */

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { auditFile, type FileAudit, type RecurrentFileAudit } from '../../jobs/index.js';
+import { auditFile, type FileAudit, type PlainFileAudit } from '../../jobs/index.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, renderFileReport } from '../../report/text/index.js';
@@ -104,7 +104,7 @@ function sketchOf(result: FileAudit['result'], { full }: AuditCommandOptions) {
  * written must not lose what was found.
  */
 async function publish(
-  { report, result }: FileAudit | RecurrentFileAudit,
+  { report, result }: FileAudit | PlainFileAudit,
   page: string | null,
   options: AuditCommandOptions,
 ): Promise<void> {

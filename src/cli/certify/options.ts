@@ -56,11 +56,17 @@ contract, whether their real values are those of the contract; which lines make
 how much of their error; with --same whether their bits equal another launch's
 for all inputs; and of what it says nothing.
 
+Several launches (0/launch.json 1/launch.json) are a chain, and so is one whose
+file names a next: each begins with the tensors as those before it left them,
+values and meanings. Tensors of one name are one buffer. The contract is that of
+the last launch that has one, or --contract, and names the outputs; places say
+of which launch they are. --ptx and --tensors are those of the first launch.
+
 --same compares expressions, not bits: equal ones give equal bits for all inputs
 for which the decisions are the same. Inputs of the same name stand for one
 another; where both launches say what their tensors are, rows of the same query,
-keys and values do, in any batch, place or stride. --ptx and --tensors are those
-of <launch> alone; --problem is that of both, where both are templates.
+keys and values do, in any batch, place or stride. --ptx and --tensors are not
+those of the other; --problem is that of both, where both are templates.
 
 --schedules n runs the launch n times more, warps and clusters taking turns by
 chance, and compares expressions likewise: sums by atomics show, though their
@@ -73,7 +79,13 @@ written or could not be compared, 2 the request is wrong.`;
 export const certifyCommand = commandRow({
   name: 'certify',
   description: 'say what a compiled kernel (PTX) proves by its own run',
-  arguments: [{ syntax: '<launch>', description: 'launch file (JSON)', completes: 'path' }],
+  arguments: [
+    {
+      syntax: '<launch...>',
+      description: 'launch file (JSON), and those of the launches that follow it',
+      completes: 'path',
+    },
+  ],
   options: certifyOptions,
   details,
 });

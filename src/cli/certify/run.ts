@@ -9,16 +9,19 @@ import { toolVersion } from '../tool-version.js';
 import { certifyOptions, type CertifyCommandOptions } from './options.js';
 
 /**
- * Runs `flashproof certify`: runs a compiled kernel and prints what its run proves. Returns the exit status.
+ * Runs `flashproof certify`: runs compiled kernels, one after another, and prints what their run proves. Returns the exit status.
  *
  * @throws RequestError for a request that cannot be carried out
  */
-export async function runCertify(path: string, options: CertifyCommandOptions): Promise<number> {
+export async function runCertify(
+  [path, ...following]: readonly string[],
+  options: CertifyCommandOptions,
+): Promise<number> {
   rejectClashes(certifyOptions, options);
   const { ptx, tensors, problem, architecture, same, samples, schedules } = options;
   const { contract: contractFile, json, html, quiet, lines = false } = options;
   const progress = createPeriodicProgress('certify');
-  const files = { path, ptx, tensors, problem, same, contractFile };
+  const files = { path, following, ptx, tensors, problem, same, contractFile };
   const request = { ...files, architecture, samples, schedules, contract: false, races: true };
   const { certificate, ptx: text } = await certifyLaunch(
     request,

@@ -6,16 +6,38 @@ import {
   readJournal,
   runCheckUnits,
   wholeShard,
+  recurrentCheckRequest,
   type CheckRequest,
+  type CheckUnitOptions,
   type UnitLog,
 } from '../../campaign/index.js';
-import type { CheckPlan, LawFailure, LawId } from '../../../properties/index.js';
-import { reportedViolation, type CheckReport } from '../../report/json/check/index.js';
+import {
+  recurrentRoundsOf,
+  roundsOf,
+  type CheckPlan,
+  type LawId,
+  type RecurrentCheckPlan,
+  type RecurrentFailure,
+  type RecurrentLawId,
+  type RoundFailure,
+} from '../../../properties/index.js';
+import {
+  reportedRecurrentViolation,
+  reportedViolation,
+  type CheckReport,
+  type ReportedKernel,
+} from '../../report/json/check/index.js';
 import { RequestError } from '../../request-error.js';
 import { type Campaign, openLog } from '../options/campaign.js';
 import type { CheckCommandOptions } from './options.js';
-import { type KernelUnderTest, rejectEmptyReport } from '../../jobs/index.js';
+import {
+  rejectEmptyReport,
+  type CheckLimitsRequest,
+  type KernelUnderTest,
+  type RecurrenceUnderTest,
+} from '../../jobs/index.js';
 import { publishCheck } from './publish.js';
+import { saveRecurrentExecutionFailure, saveRecurrentFailures } from './recurrent/save-failures.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
 import { createPeriodicProgress } from '../terminal.js';
 import { parsePositive } from '../options/parse-values.js';
@@ -34,37 +56,29 @@ export function campaignSeed({ shard, journal }: Campaign): number | null {
   return null;
 }
 
-/** The problems of a check, and the time for them. */
-interface CampaignCheck {
-  readonly runs: number;
-  readonly seed: number;
+/** A check that is divided, or goes on later, of whatever contract. */
+interface DividedCheck<Failure extends object> {
+  readonly request: CheckRequest;
+  readonly tryRound: CheckUnitOptions<Failure>['tryRound'];
+  /** Saves the problem of a violation, and reports it. */
+  readonly report: CheckUnitOptions<Failure>['report'];
+  /** The reason that the kernel does not run, with its saved problem; null when it runs. */
+  readonly whyNotRunning: () => Promise<string | null>;
+  /** The time for it. */
   readonly seconds: number;
 }
 
-/** A share of the units, or all of them, for so long. */
-interface Sitting extends Pick<Campaign, 'shard'> {
-  readonly log: UnitLog;
-  readonly seconds: number;
-}
-
-async function tryUnits(
-  { kernel }: KernelUnderTest,
-  plan: CheckPlan,
-  request: CheckRequest,
-  { shard, log, seconds }: Sitting,
-  options: CheckCommandOptions,
+async function tryUnits<Failure extends object>(
+  { request, ...divided }: DividedCheck<Failure>,
+  shard: Campaign['shard'],
+  log: UnitLog,
 ): Promise<boolean> {
   const progress = createPeriodicProgress('properties');
-  const report = async (id: LawId, failure: LawFailure) => {
-    const saved = await saveFailures([{ id, failure }], request.seed, options);
-    return reportedViolation(failure, saved.get(id));
-  };
   try {
-    return await runCheckUnits(kernel, plan, request, {
+    return await runCheckUnits(request, {
+      ...divided,
       shard: shard ?? wholeShard,
       log,
-      seconds,
-      report,
       progress: (done, total) => progress.update(done / total),
     });
   } finally {
@@ -79,34 +93,89 @@ function reportedShards({ shard }: Campaign, outOfTime: boolean) {
   return { count, included: [index], outOfTime: outOfTime ? [index] : [] };
 }
 
+/** The request's head: the kernel, the problems, and the time of one answer. */
+function requestHead(
+  reported: ReportedKernel,
+  { runs, seed }: CheckLimitsRequest,
+  { exec, timeout }: CheckCommandOptions,
+) {
+  return {
+    version: toolVersion(),
+    kernel: reported,
+    runs,
+    seed,
+    timeout: exec === undefined ? null : parsePositive(timeout, '--timeout'),
+  };
+}
+
+/** Carries out {@link runDivided} for a kernel of attention. */
+export async function runCheckCampaign(
+  underTest: KernelUnderTest,
+  plan: CheckPlan,
+  campaign: Campaign,
+  asked: CheckLimitsRequest,
+  options: CheckCommandOptions,
+): Promise<boolean> {
+  const { seed, seconds } = asked;
+  const check: DividedCheck<RoundFailure> = {
+    request: checkRequest(plan, requestHead(underTest.reported, asked, options)),
+    tryRound: roundsOf(underTest.kernel, plan, seed),
+    report: async (name, failure) => {
+      const id = name as LawId;
+      const saved = await saveFailures([{ id, failure }], seed, options);
+      return reportedViolation(failure, saved.get(id));
+    },
+    whyNotRunning: async () => {
+      const broken = await underTest.whyNotRunning(plan.promises);
+      return broken === null ? null : saveExecutionFailure(broken, seed, options);
+    },
+    seconds,
+  };
+  return runDivided(check, campaign, options);
+}
+
+/** Carries out {@link runDivided} for a kernel of linear attention. */
+export async function runRecurrentCampaign(
+  underTest: RecurrenceUnderTest,
+  plan: RecurrentCheckPlan,
+  campaign: Campaign,
+  asked: CheckLimitsRequest,
+  options: CheckCommandOptions,
+): Promise<boolean> {
+  const { seed, seconds } = asked;
+  const check: DividedCheck<RecurrentFailure> = {
+    request: recurrentCheckRequest(plan, requestHead(underTest.reported, asked, options)),
+    tryRound: recurrentRoundsOf(underTest.kernel, plan, seed),
+    report: async (name, failure) => {
+      const id = name as RecurrentLawId;
+      const saved = await saveRecurrentFailures([{ id, failure }], seed, options);
+      return reportedRecurrentViolation(failure, saved.get(id));
+    },
+    whyNotRunning: async () => {
+      const broken = await underTest.whyNotRunning(plan.promises);
+      return broken === null ? null : saveRecurrentExecutionFailure(broken, seed, options);
+    },
+    seconds,
+  };
+  return runDivided(check, campaign, options);
+}
+
 /**
  * Tries a shard of a check, or all of it with a journal, prints the results and writes the part or, for
  * all of it, the report. Returns whether the kernel passes.
  * @throws RequestError for a journal of another request
  */
-export async function runCheckCampaign(
-  underTest: KernelUnderTest,
-  plan: CheckPlan,
+async function runDivided<Failure extends object>(
+  check: DividedCheck<Failure>,
   campaign: Campaign,
-  { runs, seed, seconds }: CampaignCheck,
   options: CheckCommandOptions,
 ): Promise<boolean> {
-  const request = checkRequest(plan, {
-    version: toolVersion(),
-    kernel: underTest.reported,
-    runs,
-    seed,
-    timeout: options.exec === undefined ? null : parsePositive(options.timeout, '--timeout'),
-  });
+  const { request } = check;
   const log = openLog(campaign, request);
   try {
     const { shard } = campaign;
-    const broken = await underTest.whyNotRunning(plan.promises);
-    const outOfTime =
-      broken === null
-        ? await tryUnits(underTest, plan, request, { shard, log, seconds }, options)
-        : false;
-    const execution = broken === null ? null : await saveExecutionFailure(broken, seed, options);
+    const execution = await check.whyNotRunning();
+    const outOfTime = execution === null ? await tryUnits(check, shard, log) : false;
     const { records } = log;
     const shards = reportedShards(campaign, outOfTime);
     const findings = { request, records, outOfTime, execution, shards };

@@ -180,7 +180,7 @@ Examples:
     --no-window
   flashproof check --exec "python my_kernel.py" \\
     --replay flashproof-failures/within-bound-1-3.safetensors
-  flashproof check --contract recurrent --kernel chunked --runs 5
+  flashproof check --contract recurrent --kernel chunked --set chunk=32
 
 With --contract recurrent, of linear attention, promises are families, dims,
 chunk and others, and options of attention such as --window are refused.

@@ -9,10 +9,9 @@ import {
 import { findRecurrentModel } from '../../../kernels/index.js';
 import { renderCheckList } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
-import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelUnderTest } from '../options/kernel-under-test.js';
-import { nameList, parseName, parsePositive } from '../options/parse-values.js';
+import { nameList, parseName } from '../options/parse-values.js';
 import { type CheckCommandOptions, checkOptions, contracts } from './options.js';
 import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
 import { publishList } from '../files/publish.js';
@@ -21,6 +20,7 @@ import { rejectClashes } from '../options/given-options.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { publishCheck, checkList } from './publish.js';
+import { readLimits, rejectCampaignClashes, rejectThreadClashes } from './limits.js';
 import { declaredPromises } from './promises.js';
 import { runReplay } from './saved-case.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
@@ -31,59 +31,22 @@ const failed = 1;
 
 /** @throws RequestError for options that do not go together */
 function rejectOptions(options: CheckCommandOptions, { models }: CommandContext): void {
-  const { kernel, as, exec, launch, bail, threads = 1 } = options;
-  if (threads !== 1 && launch !== undefined)
-    throw new RequestError(
-      'the compiled kernel of --launch gets its problems one after the other; leave out --threads',
-    );
-  if (threads !== 1 && exec !== undefined)
-    throw new RequestError(
-      'the command of --exec is one process, which gets its problems one after the other; leave out --threads',
-    );
-  if (threads !== 1 && bail === true)
-    throw new RequestError(
-      '--bail stops at the first violation, which one thread looks for; leave out --threads',
-    );
+  const { kernel, as } = options;
+  rejectThreadClashes(options);
   rejectClashes(checkOptions, options, {
     set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
   });
 }
 
-/** @throws RequestError for options that have no meaning for a check in shards or sittings */
-function rejectCampaignClashes(
-  { bail, replay, strict, threads = 1 }: CheckCommandOptions,
-  { shard }: Campaign,
-): void {
-  if (threads !== 1)
-    throw new RequestError(
-      'a shard, and a check with --journal, is tried by one thread; leave out --threads, and start as many shards as there are cores',
-    );
-  const clash = bail === true ? '--bail' : replay === undefined ? null : '--replay';
-  if (clash !== null)
-    throw new RequestError(
-      `${clash} goes with neither shards nor --journal; leave out one (shards do not know what others find)`,
-    );
-  if (strict === true && shard !== null)
-    throw new RequestError(
-      '--strict is for the report of all shards, since none tries every property; give it to flashproof merge',
-    );
-}
-
 /** @param usualSeed the seed where the options name none; null to draw one */
 function readScope(options: CheckCommandOptions, usualSeed: number | null): CheckScopeRequest {
-  const { property, regime, runs, seed, seconds, bail = false } = options;
+  const { property, regime } = options;
   return {
     scope: {
       laws: property && nameList(property, lawIds, 'property', '--property'),
       regimes: regime && nameList(regime, regimeNames, 'regime', '--regime'),
     },
-    runs: parseWhole(runs, '--runs', 1),
-    seed:
-      seed === undefined
-        ? (usualSeed ?? Math.floor(Math.random() * 2 ** 31))
-        : parseWhole(seed, '--seed', Number.MIN_SAFE_INTEGER),
-    seconds: parsePositive(seconds, '--seconds'),
-    bail,
+    ...readLimits(options, usualSeed),
   };
 }
 

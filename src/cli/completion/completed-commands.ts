@@ -152,9 +152,13 @@ const settingValues: Readonly<Record<string, readonly string[]>> = {
 /** Keys with their equals sign, and with each value where those are known; others are the user's. */
 const settings = [
   ...new Set(
-    kernelModels.flatMap(({ settings, backward }) =>
-      [...settings, ...(backward?.settings ?? [])].map(({ key }) => key),
-    ),
+    [
+      ...kernelModels.flatMap(({ settings, backward }) => [
+        ...settings,
+        ...(backward?.settings ?? []),
+      ]),
+      ...recurrentModels.flatMap(({ settings }) => settings),
+    ].map(({ key }) => key),
   ),
 ].flatMap((key) => (settingValues[key] ?? ['']).map((value) => `${key}=${value}`));
 

@@ -28,6 +28,14 @@ export {
   declaringFile,
   type DeclaringFile,
 } from './named-tensors.js';
+export {
+  linkFile,
+  type LinkFile,
+  type LinkNames,
+  type LinkSettings,
+  type LinkSource,
+  type StoredBytes,
+} from './links/link-file.js';
 export { npyArray, npyTensorName } from './npy/npy.js';
 export { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors/header.js';
 export { JsonCursor } from './safetensors/json-cursor.js';
@@ -43,6 +51,7 @@ export { openTensorArgument, ownTensor, type ChosenTensor } from './problem/tens
 export {
   layouts,
   parseBlockSize,
+  parseBoolean,
   parseDropout,
   parseKvLayout,
   parseLayout,

@@ -7,6 +7,7 @@ import {
   reportedComparison,
   withMachineFindings,
   type AuditReport,
+  type LinkReport,
   type RecurrentReport,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
@@ -35,6 +36,7 @@ import type { ObtainedResults, OpenProblem, ReadyKernel } from './kernel-source.
 import { openProblem, originOf } from './open-problem.js';
 import { gradientPlaces, hasOutput, readGradients, type GradientPlaces } from './read-gradients.js';
 import { namedOutputs, naturalLse, readOutputs, type JudgedOutputs } from './read-outputs.js';
+import { auditLink, linkContractOf } from './links/audit-link.js';
 import { auditRecurrence } from './recurrent/audit-recurrence.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, readSplits } from './split-results.js';
@@ -48,9 +50,9 @@ export interface FileAudit {
   readonly result: AuditResult | null;
 }
 
-/** The result of auditing one file of linear attention. */
-export interface RecurrentFileAudit {
-  readonly report: RecurrentReport;
+/** The result of auditing one file of linear attention, or of a link of the decode chain, whose reports have no plots. */
+export interface PlainFileAudit {
+  readonly report: RecurrentReport | LinkReport;
   readonly page: null;
   readonly result: null;
 }
@@ -191,6 +193,15 @@ function rejectRecurrentOptions({ file, settings }: AuditWork): void {
     );
 }
 
+/** @throws RequestError for options of links of the decode chain beside attention */
+function rejectLinkOptions({ file, settings }: AuditWork): void {
+  const [option] = settings.linkOptions;
+  if (option !== undefined)
+    throw new RequestError(
+      `${file.path}: ${option} is of links of the decode chain, and this is attention; give --contract, or leave ${option} out`,
+    );
+}
+
 async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   const { file, settings, start } = work;
   rejectRecurrentOptions(work);
@@ -245,7 +256,7 @@ export async function auditFile(
   settings: AuditSettings,
   means: FileAuditMeans,
   progress: AuditWork['progress'],
-): Promise<FileAudit | RecurrentFileAudit> {
+): Promise<FileAudit | PlainFileAudit> {
   const { formats } = settings;
   const opened = await means.files.open(path, { formats, isOneOfSeveral: true });
   const file = declaringFile(opened, formats);
@@ -253,6 +264,13 @@ export async function auditFile(
     const start = performance.now();
     const work = { file, settings, means, progress, start };
     const { ignored } = settings.problem;
+    const contract = linkContractOf(file, settings);
+    if (contract !== null) {
+      const report = await auditLink(work, contract);
+      file.checkDeclared();
+      return { report, page: null, result: null };
+    }
+    rejectLinkOptions(work);
     const family = recurrentFamily(file, { ...settings.recurrence, ignored });
     const audited =
       family === null

@@ -4,6 +4,7 @@ import { formats, type FormatName } from '../../formats/index.js';
 import {
   problemNote,
   type DeclaredFormats,
+  type LinkSettings,
   type ProblemSettings,
   type RecurrentSettings,
   type TensorFile,
@@ -48,9 +49,18 @@ export interface AuditSettings extends TensorPlaces, RecurrentPlaces {
   /** What is said of linear attention beside `problem`, and where its initial state is. */
   readonly recurrence: Pick<RecurrentSettings, 'family' | 'stateLayout' | 'normalisation'>;
   readonly initialState?: string | undefined;
-  /** Given options, as `--lse`, that audits of softmax attention alone take, and those that audits of linear attention alone take. */
+  /** The contract to judge by, as text; default: what the file's metadata says, else attention. */
+  readonly contract?: string | undefined;
+  /** Places of tensors, and settings, of a link of the decode chain. */
+  readonly link: Pick<LinkSettings, 'tensors' | 'notes'>;
+  /**
+   * Given options, as `--lse`, that audits of softmax attention alone take, those that audits of linear attention alone take, those of
+   * both and of no link of the decode chain, and those of links alone.
+   */
   readonly softmaxOptions: readonly string[];
   readonly recurrentOptions: readonly string[];
+  readonly attentionOptions: readonly string[];
+  readonly linkOptions: readonly string[];
   readonly formats: DeclaredFormats;
   /** The kernel whose results are judged; null for those in files. */
   readonly source: KernelSource | null;

@@ -4,7 +4,7 @@ export {
   type AuditMeans,
   type AuditRequest,
 } from './audit-kernel.js';
-export { auditFile, type FileAudit, type RecurrentFileAudit } from './audit-file.js';
+export { auditFile, type FileAudit, type PlainFileAudit } from './audit-file.js';
 export { type AuditSettings, seededRows, type RowsRequest } from './audit-settings.js';
 export type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit-work.js';
 export { compareArguments, createOutputComparer } from './compare-outputs.js';
@@ -49,3 +49,4 @@ export {
   type DocumentHead,
   type ListHead,
 } from './document-head.js';
+export { auditContracts, linkContractOf } from './links/audit-link.js';

@@ -223,7 +223,7 @@ function unnamed(
 /** What a certificate does not speak of, a clause each. */
 export function silenceOf(
   { algebra, influence, same, outputs }: Omit<DecidingParts, 'uncompared'>,
-  { result, recorder }: FollowedRun,
+  { result, launches, recorder, recordedOtherwise }: FollowedRun,
   contract: LaunchContract | null,
 ): readonly string[] {
   const { run, opened } = result;
@@ -235,6 +235,13 @@ export function silenceOf(
     'paths that this run does not take, and other sizes',
     ...(run.speaksForAllSchedules ? [] : ['schedules other than the one that was run']),
     ...(opened.next === null ? [] : ['the launches that follow this one (next)']),
+    ...(launches.length === 1
+      ? []
+      : ['tensors that these launches leave and that are no outputs named here']),
+    ...recordedOtherwise.map(
+      ({ launch, tensor }) =>
+        `what was done to ${plainText(tensor)} before launch ${launch}, which was recorded with other bytes of it than the launches before leave`,
+    ),
     ...outputs.flatMap(({ name, coverage: { decided: integers } }) =>
       ifAny(integers, 'element', `of ${plainText(name)}, which are decided`),
     ),

@@ -6,6 +6,8 @@ import type { RunVerdict } from '../launch/run-verdict.js';
 
 /** A place of the program: an instruction of the PTX and, where the PTX says, the source that it was compiled from. */
 export interface CertificatePlace {
+  /** The number of its launch in a chain, from 1; null where there is one launch. */
+  readonly launch: number | null;
   /** `line 120: fma.rn.f32`. */
   readonly site: string;
   readonly source: SourceLine | null;
@@ -168,6 +170,14 @@ export interface ScheduleCertificate {
 export type CertificateContract =
   { readonly kind: 'attention' } | { readonly kind: 'recurrent'; readonly family: RecurrentFamily };
 
+/** A launch of a chain. */
+export interface ChainedLaunch {
+  readonly path: string;
+  readonly entry: string;
+  readonly grid: readonly number[];
+  readonly pass: boolean;
+}
+
 /** What the parts of a certificate come to. */
 export type CertificateStatus = 'certified' | 'refuted' | 'incomplete';
 
@@ -182,12 +192,15 @@ export interface Certificate extends DocumentHead<'certificate'> {
     readonly architecture: string;
     readonly grid: readonly number[];
   };
-  /** Memory and order: the verdict of the run, and whether it speaks for all schedules. */
+  /** The launches of a chain, of which `launch` is the last; null for a launch by itself. */
+  readonly chain: readonly ChainedLaunch[] | null;
+  /** Memory and order: the verdict of the run, of a chain of all launches, and whether it speaks for all schedules. */
   readonly run: RunVerdict & {
     /** Whether the outputs and the end are those of every schedule. */
     readonly speaksForAllSchedules: boolean;
     /** Races that change no output, by the lines of the PTX: they do not count in the verdict. */
     readonly harmlessRaces: readonly {
+      readonly launch: number | null;
       readonly lines: readonly number[];
       readonly races: number;
     }[];

@@ -5,16 +5,15 @@ import {
   profileRounding,
   type OutputValues,
 } from '../../meaning/certify/index.js';
-import { sourceLines, type SourceLine } from '../../ptx/syntax/index.js';
 import { documentHead } from '../audit/index.js';
 import type { LaunchContract } from '../launch/contract-of-launch.js';
+import type { ChainRequest } from '../launch/open-chain.js';
 import { chainOutputs, openTemplate } from '../launch/open-launch.js';
 import type { RunRequest } from '../launch/run-launch-file.js';
-import { groupFindings } from '../launch/launch-findings.js';
-import { areOutputsOfAllSchedules, judgeRun } from '../launch/run-verdict.js';
 import type {
   Certificate,
   CertificateContract,
+  CertificatePlace,
   CertificateStatus,
   CountedPlace,
   OutputCertificate,
@@ -23,19 +22,17 @@ import { reasonsOf, silenceOf } from './certificate-reasons.js';
 import { compareWithContract } from './compare-with-contract.js';
 import { certifyInfluence } from './certify-influence.js';
 import { evaluateRun } from './contract-values.js';
-import { harmlessRacesOf } from './find-harmless.js';
+import { certifyOrders, chainOfRun, joinOrders } from './certify-order.js';
 import { groupIdioms } from './group-idioms.js';
 import { certifySchedules } from './certify-schedules.js';
 import { certifySame } from './certify-same.js';
-import { type FollowedRun, followLaunch, placeOf } from './followed-run.js';
+import { type FollowedRun, followLaunch, placesOf } from './followed-run.js';
 import { otherRun, tellContract } from './told-contract.js';
 
 /** The launch to certify. */
-export interface CertifyRequest extends RunRequest {
+export interface CertifyRequest extends RunRequest, ChainRequest {
   /** The launch file to compare expressions with; default none. */
   readonly same?: string | undefined;
-  /** The file that says what the launch's tensors are, in place of the launch's own contract. */
-  readonly contractFile?: string | undefined;
   /** Random schedules whose expressions are compared; default none. */
   readonly schedules?: number | undefined;
   /** Elements of an output whose error is attributed to places; default 256. */
@@ -44,9 +41,9 @@ export interface CertifyRequest extends RunRequest {
 
 function countedPlaces(
   counts: ReadonlyMap<string, number>,
-  sources: ReadonlyMap<number, SourceLine>,
+  placeOf: (site: string) => CertificatePlace,
 ): readonly CountedPlace[] {
-  return [...counts].map(([site, count]) => ({ ...placeOf(site, sources), count }));
+  return [...counts].map(([site, count]) => ({ ...placeOf(site), count }));
 }
 
 function summaryOf(contract: LaunchContract): CertificateContract {
@@ -57,16 +54,17 @@ function summaryOf(contract: LaunchContract): CertificateContract {
 const defaultSamples = 256;
 
 function certifyOutput(
-  { result, recorder }: FollowedRun,
+  followed: FollowedRun,
   output: OutputValues,
   { real, rounding }: { readonly real: RealDomain; readonly rounding: RoundingDomain },
   samples: number,
 ): OutputCertificate {
+  const { result, recorder } = followed;
   const { dtype, shape } = result.outputs.find(({ name }) => name === output.tensor)!;
   const profile = output.format.isInteger
     ? null
     : profileRounding(recorder.trace, rounding, output, samples);
-  const sources = sourceLines(result.opened.module);
+  const placeOf = placesOf(followed);
   return {
     name: output.tensor,
     dtype,
@@ -76,7 +74,7 @@ function certifyOutput(
     rounding: profile && {
       ...profile,
       shares: [...profile.shares]
-        .map(([site, share]) => ({ ...placeOf(site, sources), share }))
+        .map(([site, share]) => ({ ...placeOf(site), share }))
         .sort((a, b) => Math.abs(b.share) - Math.abs(a.share)),
     },
   };
@@ -92,43 +90,22 @@ function certifyOutputs(
   return followed.outputs.map((output) => certifyOutput(followed, output, errors, samples));
 }
 
-/** The verdict on memory and order, for which races do not count that change no output. */
-async function certifyOrder(
-  followed: FollowedRun,
-  request: CertifyRequest,
-  progress: (share: number) => void,
-): Promise<Certificate['run']> {
-  const { result } = followed;
-  const harmless = await harmlessRacesOf(followed, request, progress);
-  const left = result.findings.filter((finding) => !harmless.includes(finding));
-  const sources = sourceLines(result.opened.module);
-  const judged = { ...result, findings: left, groups: groupFindings(left, sources) };
-  return {
-    ...judgeRun(judged, null, harmless.length),
-    speaksForAllSchedules: areOutputsOfAllSchedules(judged, harmless.length),
-    harmlessRaces: groupFindings(harmless, sources).map(({ lines, findings }) => ({
-      lines: lines.map(({ line }) => line),
-      races: findings,
-    })),
-  };
-}
-
 /** The launch to compare with: its PTX and its tensors are its own, and its problem is the same if it is a template. */
 async function requestOfOther(request: CertifyRequest, path: string): Promise<RunRequest> {
-  const own = { ...request, path, ptx: undefined, tensors: undefined };
+  const own = { ...request, path, following: [], ptx: undefined, tensors: undefined };
   if (request.problem === undefined) return own;
   const isTemplate = chainOutputs(await openTemplate({ path })).some(({ as }) => as !== null);
   return isTemplate ? own : { ...own, problem: undefined };
 }
 
-/** A certificate, and the text of the kernel that it is about. */
+/** A certificate, and the texts of the kernels that it is about, of each launch. */
 export interface CertifiedLaunch {
   readonly certificate: Certificate;
-  readonly ptx: string;
+  readonly ptx: readonly string[];
 }
 
 /**
- * Certifies a launch: runs it while its values are followed.
+ * Certifies a launch, or a chain of launches: runs it while its values are followed.
  *
  * @param progress called with the share of the clusters that have run
  * @throws RequestError for a request that cannot be carried out
@@ -140,7 +117,7 @@ export async function certifyLaunch(
 ): Promise<CertifiedLaunch> {
   const followed = await followLaunch(request, progress);
   const certificate = await certifyFollowed(followed, request, version, progress);
-  return { certificate, ptx: followed.result.opened.ptx };
+  return { certificate, ptx: followed.launches.map(({ opened }) => opened.ptx) };
 }
 
 /**
@@ -161,13 +138,14 @@ export async function certifyFollowed(
   const contract = here.told?.contract ?? null;
   const { idioms, ...real } = evaluateRun(followed);
   const { opened, run } = result;
-  const sources = sourceLines(opened.module);
+  const placeOf = placesOf(followed);
+  const orders = await certifyOrders(followed, request, progress);
   const parts = {
     contract: contract && summaryOf(contract),
-    run: await certifyOrder(followed, request, progress),
+    run: joinOrders(orders),
     outputs: certifyOutputs(followed, real.kept, request.samples ?? defaultSamples),
     ...compareWithContract(followed, real, contract),
-    idioms: groupIdioms(idioms.found, sources),
+    idioms: groupIdioms(idioms.found, placeOf),
     influence: certifyInfluence(here),
     schedules:
       request.schedules === undefined
@@ -197,9 +175,10 @@ export async function certifyFollowed(
       architecture: run.architecture,
       grid: opened.launch.grid,
     },
+    chain: chainOfRun(followed, orders),
     ...parts,
-    decisions: countedPlaces(losses.decided, sources),
-    losses: countedPlaces(losses.lost, sources),
+    decisions: countedPlaces(losses.decided, placeOf),
+    losses: countedPlaces(losses.lost, placeOf),
     followed: { values: trace.count, products: trace.products.length },
     silent: silenceOf(parts, followed, contract),
   };

@@ -1,9 +1,8 @@
 import { compareValues, findParting, type HashedRun } from '../../meaning/certify/index.js';
 import { RequestError } from '../../request-error.js';
-import { sourceLines } from '../../ptx/syntax/index.js';
 import { givenPlaces, type PlacedInput } from '../launch/contract-places.js';
 import type { SameCertificate, SameOutput } from './certificate.js';
-import { type FollowedRun, hashExpressions, placeOf } from './followed-run.js';
+import { type FollowedRun, hashExpressions, placesOf } from './followed-run.js';
 import { namesByContents, namesByTensor } from './input-names.js';
 import { readContents } from './row-contents.js';
 import {
@@ -69,8 +68,8 @@ function partingOf(
   values: readonly [number, number],
 ): SameOutput['parting'] {
   const parting = findParting(one, other, values);
-  const place = ({ result }: FollowedRun, i: 0 | 1) => ({
-    ...placeOf(parting.sites[i], sourceLines(result.opened.module)),
+  const place = (run: FollowedRun, i: 0 | 1) => ({
+    ...placesOf(run)(parting.sites[i]),
     what: parting.what[i],
   });
   return { element, otherElement, here: place(one, 0), there: place(other, 1) };

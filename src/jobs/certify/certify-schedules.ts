@@ -37,7 +37,7 @@ export async function certifySchedules(
   count: number,
   progress: (share: number) => void,
 ): Promise<ScheduleCertificate> {
-  const { result, outputs } = followed;
+  const { chain, launches, outputs } = followed;
   let known = outputs.map(({ tensor }): ScheduleCertificate['outputs'][number] => {
     const none = { other: 0, lost: 0, otherWithEqualBits: 0, schedules: 0, first: null };
     return { name: tensor, rows: 0, ...none };
@@ -45,13 +45,11 @@ export async function certifySchedules(
   const failed: string[] = [];
   for (let i = 1; i <= count; i++) {
     const schedule = `random:${i}`;
-    const again = await followOpened(
-      result.opened,
-      { ...request, schedule, starts: schedule },
-      (share) => progress((i - 1 + share) / count),
+    const again = await followOpened(chain, { ...request, schedule, starts: schedule }, (share) =>
+      progress((i - 1 + share) / count),
     );
     // What the first run is refuted for already is no news of a schedule.
-    if (isSound(result) && !isSound(again.result)) failed.push(schedule);
+    if (launches.every(isSound) && !again.launches.every(isSound)) failed.push(schedule);
     // Elements of one launch stand for themselves, whatever its tensors are.
     const same = certifySame({ run: followed, told: null }, { run: again, told: null });
     known = known.map((output, at) =>

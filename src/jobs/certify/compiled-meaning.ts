@@ -12,8 +12,9 @@ import { RequestError } from '../../request-error.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
 import { machineStatements } from '../launch/launch-findings.js';
 import { bytesOf } from '../launch/launch-tensors.js';
+import { chainLaunches, countLaunches } from '../launch/open-chain.js';
 import { openTemplate } from '../launch/open-launch.js';
-import { poseLaunch } from '../launch/run-on-problem.js';
+import { poseLaunches } from '../launch/run-on-problem.js';
 import { algebraReasons, missedReasons, reachReasons } from './certificate-reasons.js';
 import { compareWithContract } from './compare-with-contract.js';
 import { evaluateRun } from './contract-values.js';
@@ -27,16 +28,18 @@ import { tellContract, type ToldAttention } from './told-contract.js';
 type ExpressionNumbers = Map<string, number>;
 
 /** The outputs of a run on a problem as tensors. @throws KernelFault where the machine found something wrong */
-function outputsOf({ result }: FollowedRun): AttentionOutputs {
-  const { opened, run } = result;
-  const { faults } = machineStatements(run, sourceLines(opened.module));
+function outputsOf({ launches, result }: FollowedRun): AttentionOutputs {
+  const { opened } = result;
+  const faults = launches.flatMap(
+    (one) => machineStatements(one.run, sourceLines(one.opened.module)).faults,
+  );
   if (faults.length > 0) throw new KernelFault(faults.join('; '));
   const tensors = (opened.posed?.outputs ?? []).map(({ name, quantity, tensor }) => {
     bytesOf(tensor).set(result.outputs.find((output) => output.name === name)!.bytes);
     return [quantity.name, tensor] as const;
   });
   const { out, lse = null } = Object.fromEntries(tensors) as Partial<AttentionOutputs>;
-  if (out === undefined) throw new UnsupportedProblem('its first launch has no output O');
+  if (out === undefined) throw new UnsupportedProblem('it has no output O');
   return { out, lse };
 }
 
@@ -86,8 +89,8 @@ function declining<T>(pose: () => T): T {
 }
 
 /**
- * Follows the runs of a compiled kernel on problems: what their values mean, for laws. A template of one launch is followed, one
- * of several is not.
+ * Follows the runs of a compiled kernel on problems: what their values mean, for laws. Launches that follow are followed up
+ * to the first that takes dO.
  *
  * @param path of a launch file that is a template
  * @throws RequestError for files that cannot be read
@@ -96,10 +99,10 @@ export async function startFollowing(path: string): Promise<ValueFollower> {
   const template = await openTemplate({ path });
   const numbers: ExpressionNumbers = new Map();
   return async (problem) => {
-    if (template.next !== null)
-      throw new UnsupportedProblem('values are not followed from one launch to the next');
-    const opened = declining(() => poseLaunch(template, problem, { tensors: [], path }));
-    const run = await followOpened(opened, { path, contract: false, races: true });
+    const launches = declining(() =>
+      poseLaunches(template, problem, { tensors: [], path }, countLaunches(template, [])),
+    );
+    const run = await followOpened(chainLaunches(launches), { path, contract: false, races: true });
     const outputs = outputsOf(run);
     const { told } = await tellContract(run, undefined);
     if (told?.kind !== 'attention')

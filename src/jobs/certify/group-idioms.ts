@@ -1,12 +1,10 @@
 import type { Idiom } from '../../meaning/domains/index.js';
-import type { SourceLine } from '../../ptx/syntax/index.js';
-import type { IdiomCertificate } from './certificate.js';
-import { placeOf } from './followed-run.js';
+import type { CertificatePlace, IdiomCertificate } from './certificate.js';
 
 /** Idioms of the same function, degree and distance as one, with their places in the order of the run. */
 export function groupIdioms(
   idioms: readonly Idiom[],
-  sources: ReadonlyMap<number, SourceLine>,
+  placeOf: (site: string) => CertificatePlace,
 ): readonly IdiomCertificate[] {
   const groups = new Map<string, Idiom[]>();
   for (const idiom of idioms) {
@@ -17,6 +15,6 @@ export function groupIdioms(
     function: group[0].function,
     degree: group[0].degree,
     distance: group[0].distance,
-    places: group.map(({ site, count }) => ({ ...placeOf(site, sources), count })),
+    places: group.map(({ site, count }) => ({ ...placeOf(site), count })),
   }));
 }

@@ -19,18 +19,25 @@ function partsOf({ site }: CertificatePlace): { readonly line: number; readonly 
   return { line: Number(line), mnemonic };
 }
 
+/** The order of places: by launch, then by line. */
+function inOrder(one: CertificatePlace, other: CertificatePlace): number {
+  const launches = (one.launch ?? 0) - (other.launch ?? 0);
+  return launches === 0 ? partsOf(one).line - partsOf(other).line : launches;
+}
+
 /** Groups places, which have amounts, by instruction and source, or by neighbourhood; the largest amounts first. */
 export function groupPlaces<Place extends CertificatePlace>(
   places: readonly Place[],
   amountOf: (place: Place) => number,
 ): readonly PlaceGroup[] {
   const groups: PlaceGroup[] = [];
-  for (const place of [...places].sort((a, b) => partsOf(a).line - partsOf(b).line)) {
+  for (const place of [...places].sort(inOrder)) {
     const { line, mnemonic } = partsOf(place);
     const source = place.source === null ? null : sourceText(place.source);
     const at = groups.findIndex(
       (group) =>
         group.mnemonic === mnemonic &&
+        group.first.launch === place.launch &&
         (source === null
           ? group.first.source === null && line - group.lines[group.lines.length - 1] <= nearLines
           : group.first.source !== null && sourceText(group.first.source) === source),
@@ -49,7 +56,8 @@ export function groupText({ first, mnemonic, lines }: PlaceGroup): string {
     lines.length === 1
       ? `line ${from}`
       : `${formatGrouped(lines.length)} lines, ${from} to ${lines[lines.length - 1]}`;
+  const launch = first.launch === null ? '' : `launch ${first.launch}: `;
   return first.source === null
-    ? `${mnemonic}, ${where}`
-    : `${sourceText(first.source)}: ${mnemonic}, ${where}`;
+    ? `${launch}${mnemonic}, ${where}`
+    : `${launch}${sourceText(first.source)}: ${mnemonic}, ${where}`;
 }

@@ -3,7 +3,8 @@ import { Piscina } from 'piscina';
 import type {
   CheckScope,
   KernelPromises,
-  LawId,
+  RecurrentCheckScope,
+  RecurrentPromises,
   RoundResult,
   RoundRunner,
 } from '../../../properties/index.js';
@@ -11,38 +12,51 @@ import { RequestError } from '../../request-error.js';
 import { unshare, type Shared } from '../audit/index.js';
 import type { LibraryModel } from './kernel-under-test.js';
 
+/** What a contract's laws are tried on, as data: the promises that differ from the model's own, and the scope. */
+type ContractData =
+  | {
+      readonly contract: 'attention';
+      readonly promises: KernelPromises;
+      readonly scope: CheckScope;
+    }
+  | {
+      readonly contract: 'recurrent';
+      readonly promises: RecurrentPromises;
+      readonly scope: RecurrentCheckScope;
+    };
+
 /** Data for every thread of a check. */
-export interface CheckThreadData {
+export type CheckThreadData = ContractData & {
   readonly model: LibraryModel;
-  /** The promises that differ from the model's own, as data. */
-  readonly promises: KernelPromises;
-  readonly scope: CheckScope;
   readonly seed: number;
-}
+};
 
 /** A round of a law for a thread to try. */
 export interface RoundRequest {
-  readonly law: LawId;
+  readonly law: string;
   readonly round: number;
   readonly shrinkSeconds: number;
 }
 
 /** The result of a round, or the message of a user error. */
-export type RoundAnswer = Shared<RoundResult> | { readonly refusal: string };
+export type RoundAnswer<Failure> = Shared<RoundResult<Failure>> | { readonly refusal: string };
 
 /** The promises that differ from the model's own, which a thread recreates. */
-export function changedPromises(own: KernelPromises, promises: KernelPromises): KernelPromises {
-  const names = Object.keys(promises) as (keyof KernelPromises)[];
+export function changedPromises<Promises extends object>(
+  own: Promises,
+  promises: Promises,
+): Partial<Promises> {
+  const names = Object.keys(promises) as (keyof Promises)[];
   return Object.fromEntries(
     names.filter((name) => promises[name] !== own[name]).map((name) => [name, promises[name]]),
-  );
+  ) as Partial<Promises>;
 }
 
 /** Starts threads that try rounds of laws. Must be closed. */
-export function startCheckThreads(
+export function startCheckThreads<Id extends string, Failure>(
   threads: number,
   data: CheckThreadData,
-): RoundRunner & { readonly close: () => Promise<void> } {
+): RoundRunner<Id, Failure> & { readonly close: () => Promise<void> } {
   const pool = new Piscina({
     filename: fileURLToPath(new URL('./check-worker.js', import.meta.url)),
     name: 'answerRound',
@@ -55,7 +69,7 @@ export function startCheckThreads(
     lanes: threads,
     tryRound: async (law, round, shrinkSeconds) => {
       const request: RoundRequest = { law, round, shrinkSeconds };
-      const answer = (await pool.run(request)) as RoundAnswer;
+      const answer = (await pool.run(request)) as RoundAnswer<Failure>;
       if ('refusal' in answer) throw new RequestError(answer.refusal);
       return unshare(answer);
     },

@@ -10,6 +10,9 @@ import {
   type LawResult,
   laws,
   planCheck,
+  type PlannedLaw,
+  type RoundFailure,
+  type TriedLaws,
 } from '../../../properties/index.js';
 import {
   type CheckReport,
@@ -25,7 +28,11 @@ import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 type TriedLaw = Pick<LawResult, 'status' | 'runs' | 'skipped'> & { readonly id: string };
 
 /** @throws RequestError when a plan leaves no law to try */
-export function rejectEmptyPlan({ laws }: CheckPlan): void {
+export function rejectEmptyPlan({
+  laws,
+}: {
+  readonly laws: readonly (Pick<PlannedLaw, 'skipped'> & { readonly id: string })[];
+}): void {
   if (laws.some(({ skipped }) => skipped === null)) return;
   const untried = laws.map(({ id, skipped }) => ({
     id,
@@ -59,8 +66,12 @@ export function rejectEmptyReport({ properties, execution }: CheckReport): void 
 }
 
 /** The laws, problems and limits of a check. */
-export interface CheckScopeRequest {
+export interface CheckScopeRequest extends CheckLimitsRequest {
   readonly scope: CheckScope;
+}
+
+/** The problems and limits of a check, of whatever contract. */
+export interface CheckLimitsRequest {
   readonly runs: number;
   readonly seed: number;
   /** The time limit of the whole check. */
@@ -69,10 +80,8 @@ export interface CheckScopeRequest {
   readonly bail: boolean;
 }
 
-/** A kernel to try, and its promises. */
-export interface CheckRequest extends CheckScopeRequest {
-  readonly underTest: KernelUnderTest;
-  readonly promises: KernelPromises;
+/** How a check is carried out and reported, of whatever contract. */
+export interface CheckConduct {
   /** Whether a promised property that was never tried fails the check. */
   readonly strict?: boolean | undefined;
   /**
@@ -82,6 +91,12 @@ export interface CheckRequest extends CheckScopeRequest {
   readonly threads?: number | undefined;
   /** The tool's version. */
   readonly version: string;
+}
+
+/** A kernel to try, and its promises. */
+export interface CheckRequest extends CheckScopeRequest, CheckConduct {
+  readonly underTest: KernelUnderTest;
+  readonly promises: KernelPromises;
 }
 
 /** Callbacks of a check in progress. */
@@ -96,49 +111,52 @@ export interface CheckCallbacks {
   readonly saveExecutionFailure?: (failure: ExecutionFailure) => Promise<string>;
 }
 
-/** The result of a check that could not begin. */
-function untried(
-  { laws: planned, promises }: CheckPlan,
+/** The results of laws of a check that could not begin. */
+export function untriedLaws<Id extends string, Failure extends object>(
+  planned: readonly (Pick<PlannedLaw, 'skipped' | 'isPromised'> & { readonly id: Id })[],
+  strengths: Readonly<Record<Id, LawResult['strength']>>,
   seed: number,
   seconds: number,
-): CheckResult {
-  return {
-    pass: false,
-    seed,
-    laws: planned.map((law) => {
-      const counts = { runs: 0, unsupported: 0, refusal: '' };
-      return {
-        id: law.id,
-        strength: promises.laws[law.id],
-        runs: 0,
-        unsupported: 0,
-        sizes: null,
-        widened: [],
-        ...lawOutcome(law, counts, false, kernelDoesNotRun),
-        seconds: 0,
-        failure: null,
-      };
-    }),
+): TriedLaws<Id, Failure> {
+  const counts = { runs: 0, unsupported: 0, refusal: '' };
+  const laws = planned.map((law): LawResult<Id, Failure> => ({
+    id: law.id,
+    strength: strengths[law.id],
     runs: 0,
-    seconds,
-    outOfTime: false,
-    notes: [],
-  };
+    unsupported: 0,
+    sizes: null,
+    widened: [],
+    ...lawOutcome(law, counts, false, kernelDoesNotRun),
+    seconds: 0,
+    failure: null,
+  }));
+  return { pass: false, seed, laws, runs: 0, seconds, outOfTime: false };
 }
 
 /** Number of rounds that are worth another thread: they take longer than its start. */
 const roundsPerThread = 50;
 
+/** The number of threads that a check is worth; 0 for this one alone. */
+export function threadsWorth(
+  laws: readonly Pick<PlannedLaw, 'skipped'>[],
+  { runs, bail, threads = 1 }: Pick<CheckRequest, 'runs' | 'bail' | 'threads'>,
+): number {
+  const rounds = runs * laws.filter(({ skipped }) => skipped === null).length;
+  const used = Math.min(threads, Math.floor(rounds / roundsPerThread));
+  return bail || used < 2 ? 0 : used;
+}
+
 /** The threads that a check is worth; null for this one alone. */
 function threadsOf(request: CheckRequest, plan: CheckPlan) {
-  const { underTest, promises, scope, runs, seed, bail, threads = 1 } = request;
-  const { elsewhere } = underTest;
-  const rounds = runs * plan.laws.filter(({ skipped }) => skipped === null).length;
-  const used = Math.min(threads, Math.floor(rounds / roundsPerThread));
-  if (elsewhere === null || bail || used < 2) return null;
-  return startCheckThreads(used, {
-    model: elsewhere,
-    promises: changedPromises(underTest.promises, promises),
+  const { underTest, promises, scope, seed } = request;
+  const { elsewhere: model } = underTest;
+  const used = threadsWorth(plan.laws, request);
+  if (model === null || used === 0) return null;
+  const changed = changedPromises(underTest.promises, promises);
+  return startCheckThreads<LawId, RoundFailure>(used, {
+    contract: 'attention',
+    model,
+    promises: changed,
     scope,
     seed,
   });
@@ -185,7 +203,15 @@ export async function checkProperties(
   const result =
     broken === null
       ? await tryProperties(request, plan, progress)
-      : untried(plan, seed, secondsSince(start));
+      : {
+          ...untriedLaws<LawId, RoundFailure>(
+            plan.laws,
+            plan.promises.laws,
+            seed,
+            secondsSince(start),
+          ),
+          notes: [],
+        };
   if (broken === null) rejectNothingTried(result.laws);
   return createCheckReport(result, {
     version,

@@ -15,6 +15,14 @@ export function bytesOf({ data }: Tensor): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
+/** A tensor for a kernel to write, with every byte set: elements that stay so are NaN. */
+export function unwrittenTensor(format: FormatName, shape: readonly number[]): Tensor {
+  const elements = shape.reduce((all, one) => all * one, 1);
+  const tensor = { format, shape, data: allocateStorage(formats[format], elements) };
+  bytesOf(tensor).fill(0xff);
+  return tensor;
+}
+
 /** A tensor as a launch has it. */
 export function launchTensor(name: string, tensor: Tensor): LaunchTensor {
   const { format, shape } = tensor;

@@ -11,6 +11,7 @@ import {
 import type { Problem, Quantity, Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
+import { bufferTensors } from './buffer-tensors.js';
 import { contractNames, templateQuantities } from './contract-names.js';
 import { readLaunchTensor } from './launch-tensors.js';
 
@@ -42,6 +43,16 @@ export interface LaunchTemplate {
 /** A launch and its successors, in order. */
 export function chainOf(template: LaunchTemplate): readonly LaunchTemplate[] {
   return template.next === null ? [template] : [template, ...chainOf(template.next)];
+}
+
+/**
+ * Launches as a chain, each followed by the one behind it; the first of them.
+ *
+ * @param templates at least one
+ */
+export function linkLaunches(templates: readonly LaunchTemplate[]): LaunchTemplate {
+  const [last] = templates.slice(-1);
+  return templates.slice(0, -1).reduceRight((next, one) => ({ ...one, next }), last);
 }
 
 /** The outputs of all launches of a template together; a tensor that several write is listed once. */
@@ -138,11 +149,26 @@ async function readTensors(path: string): Promise<ReadonlyMap<string, LaunchTens
  * tensors
  */
 export async function openLaunch(paths: LaunchPaths): Promise<OpenedLaunch> {
-  const template = await openTemplate(paths);
+  return openWithTensors(await openTemplate(paths), paths.tensors);
+}
+
+/**
+ * Reads the tensors of a launch file, and makes a launch from them.
+ *
+ * @param given their file; default: the one that the launch file names, relative to it
+ * @param before tensors of the launches before it in a chain, of which it may name those that its own file lacks
+ * @throws RequestError as `openLaunch` does
+ */
+export async function openWithTensors(
+  template: LaunchTemplate,
+  given?: string,
+  before: ReadonlyMap<string, LaunchTensor> = new Map(),
+): Promise<OpenedLaunch> {
   const { file, module, path } = template;
-  const tensorsPath =
-    paths.tensors ?? resolve(dirname(path), file.tensors ?? 'tensors.safetensors');
-  const tensors = await readTensors(tensorsPath);
+  const tensorsPath = given ?? resolve(dirname(path), file.tensors ?? 'tensors.safetensors');
+  const held = await readTensors(tensorsPath);
+  const buffers = bufferTensors(file, path, {}).map((tensor) => [tensor.name, tensor] as const);
+  const tensors = new Map([...before, ...held, ...buffers]);
   const launch = bindLaunch(file, { module, tensors, variables: {}, fileName: path });
   return { ...template, launch, tensorsPath, tensors, posed: null };
 }

@@ -151,9 +151,9 @@ function architectureNamed(name: string): Architecture {
  */
 export async function openRequest(request: RunRequest): Promise<OpenedLaunch> {
   const { problem } = request;
-  return problem === undefined
-    ? openLaunch(request)
-    : openOnProblem(await openTemplate(request), problem);
+  if (problem === undefined) return openLaunch(request);
+  const [launch] = await openOnProblem(await openTemplate(request), problem, () => 1);
+  return launch;
 }
 
 /**

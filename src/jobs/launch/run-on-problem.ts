@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { allocateStorage, type FormatName, formats, type Tensor } from '../../formats/index.js';
+import { type FormatName, formats, type Tensor } from '../../formats/index.js';
 import {
   type Problem,
   problemFeatures,
@@ -16,12 +16,11 @@ import {
 } from '../../ptx/launch/index.js';
 import { runLaunch } from '../../ptx/run/index.js';
 import { sourceLines } from '../../ptx/syntax/index.js';
-import { RequestError } from '../../request-error.js';
-import { plainText } from '../../words/index.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
+import { bufferTensors } from './buffer-tensors.js';
 import { templateQuantities } from './contract-names.js';
 import { machineStatements, type MachineStatements } from './launch-findings.js';
-import { bytesOf, launchTensor } from './launch-tensors.js';
+import { bytesOf, launchTensor, unwrittenTensor } from './launch-tensors.js';
 import { chainOf, chainOutputs, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
 
 /** An output of a template, for the kernel to write. */
@@ -61,14 +60,6 @@ function rejectUnsupported(template: LaunchTemplate, problem: Problem): void {
   }
 }
 
-/** A tensor for a kernel to write, with every byte set: elements that stay so are NaN. */
-function unwritten(format: FormatName, shape: readonly number[]): Tensor {
-  const elements = shape.reduce((all, one) => all * one, 1);
-  const tensor = { format, shape, data: allocateStorage(formats[format], elements) };
-  bytesOf(tensor).fill(0xff);
-  return tensor;
-}
-
 /** Tensors for the kernels to write. */
 function outputTensors(template: LaunchTemplate, problem: Problem): readonly PlacedOutput[] {
   const shape = problemShape(problem);
@@ -77,37 +68,8 @@ function outputTensors(template: LaunchTemplate, problem: Problem): readonly Pla
     if (quantity === undefined) return [];
     const named = (format ?? defaultFormat(quantity, problem)) as FormatName;
     if (!Object.hasOwn(formats, named)) return [];
-    return [{ name, tensor: unwritten(named, quantityShape(quantity, shape)), quantity }];
+    return [{ name, tensor: unwrittenTensor(named, quantityShape(quantity, shape)), quantity }];
   });
-}
-
-/** The most bytes of a buffer: the memory of a GPU. */
-const mostBufferBytes = 2 ** 38;
-
-/**
- * The buffers of a template.
- * @throws RequestError for an invalid one
- */
-function bufferTensors(template: LaunchTemplate, problem: Problem): readonly LaunchTensor[] {
-  const variables = problemVariables(problem);
-  return chainOf(template).flatMap(({ file, path }) =>
-    file.buffers.map(({ name, format, shape, zeros }) => {
-      const wrong = (what: string) =>
-        new RequestError(`${path}: buffer "${plainText(name)}" ${what}`);
-      if (!Object.hasOwn(formats, format))
-        throw wrong(
-          `has the format "${plainText(format)}"; give one of ${Object.keys(formats).join(', ')}`,
-        );
-      const dims = shape.map((one) => (typeof one === 'number' ? one : evaluate(one, variables)));
-      const bits = formats[format as FormatName].storageBits;
-      const bytes = dims.reduce((all, one) => all * one, bits / 8);
-      if (!dims.every((one) => Number.isInteger(one) && one >= 0) || bytes > mostBufferBytes)
-        throw wrong(`has the shape [${dims.join(', ')}]; give whole numbers, at most 2^38 bytes`);
-      const tensor = unwritten(format as FormatName, dims);
-      if (zeros) bytesOf(tensor).fill(0);
-      return launchTensor(name, tensor);
-    }),
-  );
 }
 
 /** The tensors of a problem's launches, and those among them that are quantities. */
@@ -127,7 +89,9 @@ function problemTensors(
   const tensors = [
     ...beside,
     ...Object.entries({ q, k, v }).map(([name, tensor]) => launchTensor(name, tensor)),
-    ...bufferTensors(template, problem),
+    ...chainOf(template).flatMap(({ file, path }) =>
+      bufferTensors(file, path, problemVariables(problem)),
+    ),
     ...outputs.map(({ name, tensor }) => launchTensor(name, tensor)),
   ];
   return { outputs, tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])) };
@@ -149,21 +113,29 @@ export interface TensorsBeside {
 }
 
 /**
- * A launch of a template for a problem, the first where others follow: Q, K and V are the tensors `q`, `k` and `v`, [batch, heads,
- * seqlen, dim] in row-major order, and each output that is given `as` a quantity is one of that quantity's shape.
+ * The launches of a template for a problem, in their order: Q, K and V are the tensors `q`, `k` and `v`, [batch, heads, seqlen, dim] in
+ * row-major order, and each output that is given `as` a quantity is one of that quantity's shape. Each has the tensors as the first
+ * finds them.
  *
+ * @param count of launches, of the first ones
  * @throws UnsupportedProblem for a problem that the template declines
  * @throws RequestError for a launch that does not fit
  */
-export function poseLaunch(
+export function poseLaunches(
   template: LaunchTemplate,
   problem: Problem,
   { tensors: beside, path }: TensorsBeside,
-): OpenedLaunch {
-  const { outputs, tensors: known } = problemTensors(template, problem, beside);
-  const launch = launchWith(template, problem, known);
-  const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
-  return { ...template, launch, tensorsPath: path, tensors, posed: { problem, outputs } };
+  count = Infinity,
+): readonly OpenedLaunch[] {
+  const { outputs: all, tensors: known } = problemTensors(template, problem, beside);
+  const chain = chainOf(template).slice(0, count);
+  const written = new Set(chain.flatMap(({ file }) => file.outputs.map(({ name }) => name)));
+  const outputs = all.filter(({ name }) => written.has(name));
+  return chain.map((one) => {
+    const launch = launchWith(one, problem, known);
+    const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
+    return { ...one, launch, tensorsPath: path, tensors, posed: { problem, outputs } };
+  });
 }
 
 /** The statements of the machine about several launches: each with its file if there are several. */

@@ -12,7 +12,7 @@ import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
 import { templateQuantities } from './contract-names.js';
 import { chainOf, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
-import { poseLaunch } from './run-on-problem.js';
+import { poseLaunches } from './run-on-problem.js';
 
 /** The names of tensors among parameters. */
 function namesOf(parameters: readonly ParameterFile[]): readonly string[] {
@@ -62,16 +62,21 @@ export async function readTensorsBeside(
 }
 
 /**
- * A template as a launch of the problem in a file.
+ * A template as the launches of the problem in a file, in their order.
  *
+ * @param countOf how many launches, of the first ones, by the tensors of the file that they take beside Q, K and V; default: all
  * @throws RequestError for a file that holds no problem, one that the template declines, and a launch that does not fit
  */
-export async function openOnProblem(template: LaunchTemplate, path: string): Promise<OpenedLaunch> {
+export async function openOnProblem(
+  template: LaunchTemplate,
+  path: string,
+  countOf: (beside: readonly LaunchTensor[]) => number = () => Infinity,
+): Promise<readonly OpenedLaunch[]> {
   const file = await openTensorFile(path);
   try {
     const problem = await readProblem(file);
     const beside = await readTensorsBeside(template, file, problemLayout(file, {}) === 'bhsd');
-    return poseLaunch(template, problem, { tensors: beside, path });
+    return poseLaunches(template, problem, { tensors: beside, path }, countOf(beside));
   } catch (error) {
     if (!(error instanceof UnsupportedProblem)) throw error;
     throw new RequestError(

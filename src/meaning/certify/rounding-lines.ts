@@ -1,4 +1,4 @@
-import type { RoundingDomain } from '../domains/index.js';
+import type { RoundingDomain, RoundingShares } from '../domains/index.js';
 import { decidedValue, type Trace } from '../trace/index.js';
 import type { OutputValues } from './output-values.js';
 
@@ -31,6 +31,41 @@ function sampleOf(count: number, most: number): readonly number[] {
   return [...new Set(places)];
 }
 
+/** Errors of this many operands are passed on for values one by one; the rest of a sample shares what its values have in common. */
+const mostPasses = 2 ** 24;
+
+/** Σ part · error ÷ Σ error² over values, by place, and what of an error is left over. */
+function attribute(
+  trace: Trace,
+  rounding: RoundingDomain,
+  values: readonly number[],
+): Pick<RoundingProfile, 'shares' | 'unattributed'> {
+  const shares = new Map<string, number>();
+  let [squares, unattributed] = [0, 0];
+  const take = ({ error, parts }: RoundingShares, times: number): void => {
+    squares += times * error;
+    let whole = 0;
+    for (const [operation, part] of parts) {
+      whole += part;
+      const { site } = trace.operations[operation];
+      shares.set(site, (shares.get(site) ?? 0) + part * times);
+    }
+    if (error !== 0)
+      unattributed = Math.max(unattributed, Math.abs(whole - error) / Math.abs(error));
+  };
+  const end = rounding.passes + mostPasses;
+  let at = 0;
+  for (; at < values.length && rounding.passes < end; at++) {
+    const found = rounding.sharesOf(values[at]);
+    if (found !== null) take(found, found.error);
+  }
+  const rest = values.slice(at);
+  const errors = rest.map((value) => rounding.errorOf(value));
+  take(rounding.sharesOfSum(rest, errors), 1);
+  for (const [site, share] of shares) shares.set(site, squares === 0 ? 0 : share / squares);
+  return { shares, unattributed };
+}
+
 /**
  * The rounding error of an output, by the places of the program that made it; null where no element has an error.
  *
@@ -59,23 +94,10 @@ export function profileRounding(
   }
   const finite = known.length - without;
   if (finite === 0) return null;
-  const shares = new Map<string, number>();
-  let [sampled, squares, unattributed] = [0, 0, 0];
-  for (const at of sampleOf(known.length, most)) {
-    const found = rounding.sharesOf(values[known[at]]);
-    if (found === null) continue;
-    sampled++;
-    squares += found.error * found.error;
-    let whole = 0;
-    for (const [operation, part] of found.parts) {
-      whole += part;
-      const { site } = trace.operations[operation];
-      shares.set(site, (shares.get(site) ?? 0) + part * found.error);
-    }
-    if (found.error !== 0)
-      unattributed = Math.max(unattributed, Math.abs(whole - found.error) / Math.abs(found.error));
-  }
-  for (const [site, share] of shares) shares.set(site, squares === 0 ? 0 : share / squares);
+  const sample = sampleOf(known.length, most)
+    .map((at) => values[known[at]])
+    .filter((value) => Number.isFinite(rounding.errorOf(value)));
   const rms = Math.sqrt(sum / finite);
-  return { sampled, without, worst, worstElement, rms, largest, shares, unattributed };
+  const attributed = attribute(trace, rounding, sample);
+  return { sampled: sample.length, without, worst, worstElement, rms, largest, ...attributed };
 }

@@ -34,6 +34,7 @@ export class RoundingDomain {
   /** The values that wait, and by which factor the error of each passes on; 0 of those that do not wait. */
   #waiting = new Descending(0);
   #weights = new Float64Array(0);
+  #passes = 0;
   /** Whether an operation's values are those of the launch or of the program, which have no error, by its number. */
   readonly #isGiven: boolean[];
   /** A row of A and one of B, and an element of C and of D. */
@@ -56,18 +57,32 @@ export class RoundingDomain {
     return this.#trace.numberOf(value) - this.#real.high[value] - this.#real.low[value];
   }
 
+  /** How often an error was passed on to an operand: what attributing has cost so far. */
+  get passes(): number {
+    return this.#passes;
+  }
+
   /** The parts of a value's error; null where its bits or its real value are no finite number. */
   sharesOf(value: number): RoundingShares | null {
     const error = this.errorOf(value);
-    if (!Number.isFinite(error)) return null;
+    return Number.isFinite(error) ? this.sharesOfSum([value], [1]) : null;
+  }
+
+  /**
+   * The parts of a sum of errors, as those of its terms sum: each value that they have in common is looked at once.
+   *
+   * @param values whose bits and real values are finite numbers
+   * @param weights by which their errors count
+   */
+  sharesOfSum(values: readonly number[], weights: readonly number[]): RoundingShares {
+    const error = values.reduce((sum, value, i) => sum + weights[i] * this.errorOf(value), 0);
     const { operation, count } = this.#trace;
     if (this.#weights.length < count) {
       this.#weights = new Float64Array(count);
       this.#waiting = new Descending(count);
     }
     const parts = new Map<number, number>();
-    this.#weights[value] = 1;
-    this.#waiting.push(value);
+    values.forEach((value, i) => this.#pass(value, weights[i], 1));
     for (let next; (next = this.#waiting.pop()) !== -1;) {
       const weight = this.#weights[next];
       this.#weights[next] = 0;
@@ -85,6 +100,7 @@ export class RoundingDomain {
   /** Passes part of an error on to an operand. */
   #pass(operand: number, weight: number, slope: number): void {
     if (operand <= decidedValue || slope === 0) return;
+    this.#passes++;
     this.#waiting.push(operand);
     this.#weights[operand] += weight * slope;
   }

@@ -1,3 +1,4 @@
 export { MarkedReads } from './marked-reads.js';
-export { createRecorder, type Recorder, type TracedInput } from './recorder.js';
+export { createRecorder, type Recorder } from './recorder.js';
+export type { TracedInput } from './tensor-tags.js';
 export { valueInStore } from './updates.js';

@@ -1,10 +1,4 @@
-import {
-  type ByteStore,
-  clearTags,
-  haveTags,
-  tagsOf,
-  type ValueTracer,
-} from '../../machine/index.js';
+import { type ByteStore, clearTags, haveTags, type ValueTracer } from '../../machine/index.js';
 import type { LaneOperation } from '../../ptx/program/index.js';
 import type { LaneTracer, TracedOperation } from '../../ptx/run/index.js';
 import { laneRules } from '../rules/index.js';
@@ -18,7 +12,6 @@ import {
   Trace,
   valueBytes,
   valueFormat,
-  type ValueFormat,
 } from '../trace/index.js';
 import { WordOperation } from './bits-operation.js';
 import { followBytes } from './byte-operation.js';
@@ -27,13 +20,8 @@ import { followFloats } from './float-operation.js';
 import { ProductRecorder } from './products.js';
 import { type Recording, siteOf } from './recording.js';
 import { followSelection } from './selection.js';
+import { loseAll, tagInputs, type TracedInput } from './tensor-tags.js';
 import { putInStore, UpdateRecorder } from './updates.js';
-
-/** An input of a launch whose elements are values. */
-export interface TracedInput {
-  readonly tensor: string;
-  readonly format: ValueFormat;
-}
 
 /** A recorder of a run: the machine tells it what happens, and it has what was made. */
 export interface Recorder {
@@ -46,6 +34,16 @@ export interface Recorder {
   readonly inputs: readonly TracedInput[];
 }
 
+/** How the tensors of a launch begin, where not each is an input or a constant. */
+export interface RecorderStart {
+  /** The recorder of the launches before it in a chain: tensors that these have had keep what they mean. Null for none. */
+  readonly before?: Pick<Recorder, 'trace' | 'losses' | 'stores' | 'inputs'> | null;
+  /** What places of the program begin with; default nothing. */
+  readonly where?: string;
+  /** Tensors that hold nothing: a value that is made of their bytes is lost. */
+  readonly unwritten?: ReadonlySet<string>;
+}
+
 /**
  * A recorder of the values of a launch.
  *
@@ -56,23 +54,21 @@ export interface Recorder {
 export function createRecorder(
   inputs: readonly TracedInput[],
   clustersEnded: (recorder: Recorder) => void = () => undefined,
+  { before = null, where = '', unwritten = new Set() }: RecorderStart = {},
 ): Recorder {
   const [bf16, f32] = [valueFormat('bf16')!, valueFormat('f32')!];
-  const [trace, losses] = [new Trace(f32), new Losses()];
+  const { trace, losses } = before ?? { trace: new Trace(f32), losses: new Losses() };
+  trace.beginLaunch(where);
+  losses.beginLaunch(where);
+  const left = before?.stores ?? new Map<string, ByteStore>();
+  const known = before?.inputs ?? [];
+  const all = [...known, ...inputs.filter(({ tensor }) => !left.has(tensor))];
   const products = new ProductRecorder(trace, losses);
   const updates = new UpdateRecorder(trace, losses);
   const stores = new Map<string, ByteStore>();
   const xorSums = new Map<number, readonly number[]>();
   let recording: Recording | null = null;
 
-  const begin: LaneTracer['begin'] = (tensors) => {
-    for (const [name, store] of tensors) stores.set(name, store);
-    inputs.forEach(({ tensor, format }, number) => {
-      const store = stores.get(tensor);
-      if (store === undefined) return;
-      tagInput(trace, store, format, number);
-    });
-  };
   const decide = (...[registers, reads, lanes, site]: Parameters<LaneTracer['decide']>): void => {
     if (taggedLanes(registers, reads, lanes).length > 0) losses.decide(site);
   };
@@ -91,32 +87,40 @@ export function createRecorder(
   };
   const tracer: LaneTracer = {
     ...values,
-    begin,
-    decide,
-    loseRegisters: (registers, { reads, writes }, lanes, site) => {
-      const isLost = taggedLanes(registers, reads, lanes).length > 0;
-      if (isLost) losses.lose(site);
-      for (const slot of writes)
-        for (const part of registers.parts(slot)) {
-          const bytes = part.bytes.length / 32;
-          for (let lane = 0; lane < 32; lane++)
-            if (((lanes >>> lane) & 1) === 1)
-              putInStore(part, lane * bytes, bytes, isLost ? lostValue : 0);
-        }
+    begin: (tensors) => {
+      for (const [name, store] of tensors) {
+        stores.set(name, store);
+        if (left.has(name)) store.tags = left.get(name)!.tags;
+        else if (unwritten.has(name)) loseAll(store);
+      }
+      tagInputs(trace, stores, all, known.length);
     },
+    decide,
+    loseRegisters: (...lost) => loseWritten(losses, lost),
     operation: (operation, run, memory) => {
       recording ??= { trace, losses, file: new RegisterFile(trace, memory), bf16, xorSums };
       return follow(recording, operation, run);
     },
     clustersEnded: () => clustersEnded(recorder),
   };
-  const recorder: Recorder = { tracer, trace, losses, stores, inputs };
+  const recorder: Recorder = { tracer, trace, losses, stores, inputs: all };
   return recorder;
 }
 
-/** Gives all bytes of a store the tag of a lost value's first byte: no value is made of them. */
-function loseAll(store: ByteStore): void {
-  tagsOf(store)[0].bytes.fill(8 * lostValue);
+/** Loses what an instruction writes where it reads values. */
+function loseWritten(
+  losses: Losses,
+  [registers, { reads, writes }, lanes, site]: Parameters<LaneTracer['loseRegisters']>,
+): void {
+  const isLost = taggedLanes(registers, reads, lanes).length > 0;
+  if (isLost) losses.lose(site);
+  for (const slot of writes)
+    for (const part of registers.parts(slot)) {
+      const bytes = part.bytes.length / 32;
+      for (let lane = 0; lane < 32; lane++)
+        if (((lanes >>> lane) & 1) === 1)
+          putInStore(part, lane * bytes, bytes, isLost ? lostValue : 0);
+    }
 }
 
 /** The lanes of a mask in which one of some registers has a tag. */
@@ -135,44 +139,6 @@ function taggedLanes(
         }),
       ),
   );
-}
-
-/** Makes each element of a tensor a value of its own. Of two in a byte, the byte has a value before theirs. */
-function tagInput(trace: Trace, store: ByteStore, format: ValueFormat, number: number): void {
-  const { bytes } = format;
-  const input = { origin: 'input', function: null, limit: null, site: '' } as const;
-  const operation = trace.addOperation({ ...input, name: format.name, format });
-  const four = valueFormat('e2m1')!;
-  const halves =
-    format.name === 'e2m1x2'
-      ? trace.addOperation({ ...input, name: four.name, format: four })
-      : null;
-  const view = new DataView(store.bytes.buffer, store.bytes.byteOffset, store.bytes.byteLength);
-  const count = Math.floor(store.bytes.length / bytes);
-  const read = {
-    1: (at: number) => view.getUint8(at),
-    2: (at: number) => view.getUint16(at, true),
-    4: (at: number) => view.getUint32(at, true),
-    8: (at: number) => view.getUint32(at, true),
-  }[bytes];
-  const planes = tagsOf(store);
-  for (let i = 0; i < count; i++) {
-    const at = i * bytes;
-    const value =
-      bytes === 8
-        ? trace.addWide(operation, [number, i, 0], view.getBigUint64(at, true))
-        : trace.add(operation, number, i, 0, read(at));
-    if (halves !== null)
-      for (let half = 0; half < 2; half++)
-        trace.add(halves, number, 2 * i + half, 0, (read(at) >>> (4 * half)) & 0xf);
-    for (let byte = 0; byte < bytes; byte++) {
-      const tag = value * 8 + byte;
-      planes[0].bytes[at + byte] = tag;
-      planes[1].bytes[at + byte] = tag >>> 8;
-      planes[2].bytes[at + byte] = tag >>> 16;
-      planes[3].bytes[at + byte] = Math.floor(tag / 2 ** 24);
-    }
-  }
 }
 
 /** Follows an operation by the meaning of its instruction. */

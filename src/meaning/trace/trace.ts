@@ -86,15 +86,27 @@ export class Trace {
   readonly #constants = new Map<ValueFormat, Map<number, number>>();
   readonly #wideConstants = new Map<string, number>();
   readonly #ofConstants = new Map<ValueFormat, number>();
+  #where = '';
 
   constructor(format: ValueFormat) {
     const none = this.addOperation({ ...plain, origin: 'none', name: '', format });
     for (let i = noValue; i <= decidedValue; i++) this.add(none, 0, 0, 0, 0);
   }
 
+  /**
+   * Begins another launch, whose program has lines of its own.
+   *
+   * @param where what the places of its operations begin with
+   */
+  beginLaunch(where: string): void {
+    this.#where = where;
+    this.#known.clear();
+  }
+
   /** Takes an operation into the table; returns its number. */
   addOperation(operation: Operation): number {
-    return this.operations.push(operation) - 1;
+    const site = operation.site === '' ? '' : this.#where + operation.site;
+    return this.operations.push({ ...operation, site }) - 1;
   }
 
   /** The number of an operation that may have been taken into the table before, by its place, its name, origin and format. */

@@ -1,13 +1,26 @@
 export {
+  plainRecurrentFamilies,
   recurrentFamilies,
   type Decay,
   type RecurrentFamily,
   type RecurrentLaw,
   type Write,
 } from './families.js';
-export { recurrentShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
+export {
+  recurrentTensorName,
+  softplusThreshold,
+  usualStepLimit,
+  type Mamba2Inputs,
+} from './mamba2.js';
+export {
+  recurrentScale,
+  recurrentShape,
+  type RecurrentProblem,
+  type RecurrentShape,
+} from './recurrent-problem.js';
 export {
   checkRecurrentGradientInputs,
+  recurrentQuantity,
   recurrentQuantities,
   recurrentQuantityNames,
   recurrentQuantityShape,

@@ -1,6 +1,7 @@
 import type { Tensor } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
 import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
+import { checkMamba2Inputs, recurrentTensorName, type Mamba2Inputs } from './mamba2.js';
 
 /** Linear attention to be computed; tensors are token by token, as its kernels take them, and count as exact. */
 export interface RecurrentProblem {
@@ -18,7 +19,7 @@ export interface RecurrentProblem {
   readonly g?: Tensor;
   /** The write strength β of a delta write, [batch, tokens, value heads]. */
   readonly beta?: Tensor;
-  /** Factor of the output; default: the fp64 number 1/√(key dimension). */
+  /** Factor of the output; default: the fp64 number 1/√(key dimension), of mamba2 1. */
   readonly scale?: number;
   /** [sequences, value heads, key dimension, value dimension]; default: zeros. */
   readonly initialState?: Tensor;
@@ -28,6 +29,13 @@ export interface RecurrentProblem {
   readonly firstHead?: number;
   /** q and k of a token and head are divided by √(Σx² + epsilon) first; default: they are not. */
   readonly normalisation?: { readonly epsilon: number };
+  /** Of mamba2 alone, which has C for q, B for k, x for v, no gates of its own and no scale. */
+  readonly mamba2?: Mamba2Inputs;
+  /**
+   * What v and the gates of a token and value head, [batch, tokens, value heads], may err by relative to themselves, of an additive write: where they stand
+   * for real numbers that no format holds; default: nothing.
+   */
+  readonly stepErrors?: Float64Array;
 }
 
 /** The sizes of a problem, with the tokens of each sequence. */
@@ -100,21 +108,39 @@ function checkNumbers({ scale, normalisation }: RecurrentProblem, keyDim: number
     );
 }
 
+/** @throws RequestError for what mamba2 lacks or has not, and for its inputs in another family */
+function checkMamba2({ family, mamba2, scale, normalisation }: RecurrentProblem): void {
+  if (family !== 'mamba2') {
+    if (mamba2) throw new RequestError(`${family} has no dt and A; leave them out`);
+    return;
+  }
+  if (!mamba2) throw new RequestError('mamba2 needs dt and A; give them');
+  if (scale !== undefined && scale !== 1)
+    throw new RequestError(`mamba2 has no scale, and ${scale} is given; leave it out`);
+  if (normalisation)
+    throw new RequestError('mamba2 does not normalise B and C; leave the normalisation out');
+}
+
+/** The factor of a problem's outputs: 1 of mamba2, else by default the fp64 number 1/√(key dimension). */
+export const recurrentScale = ({ family, scale, q }: RecurrentProblem): number =>
+  scale ?? (family === 'mamba2' ? 1 : 1 / Math.sqrt(q.shape[3]));
+
 /**
  * The sizes of a problem.
  * @throws RequestError for tensors that do not fit together, that the family lacks or does not have, and for numbers out of range
  */
 export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
-  const { family, q, k, v, g, beta, initialState, cuSeqlens } = problem;
+  const { family, q, k, v, g, beta, initialState, cuSeqlens, mamba2 } = problem;
   const law: RecurrentLaw = recurrentFamilies[family];
+  const nameOf = (name: string) => recurrentTensorName(family, name);
   if (q.shape.length !== 4 || v.shape.length !== 4)
     throw new RequestError(
-      `q has rank ${q.shape.length} and v ${v.shape.length}; give [batch, tokens, heads, dimension]`,
+      `${nameOf('q')} has rank ${q.shape.length} and ${nameOf('v')} ${v.shape.length}; give [batch, tokens, heads, dimension]`,
     );
   const [batch, tokens, keyHeads, keyDim] = q.shape;
   const [, , valueHeads, valueDim] = v.shape;
-  checkShape('k', k, q.shape);
-  checkShape('v', v, [batch, tokens, valueHeads, valueDim]);
+  checkShape(nameOf('k'), k, q.shape);
+  checkShape(nameOf('v'), v, [batch, tokens, valueHeads, valueDim]);
   if (!(keyHeads > 0 && valueHeads % keyHeads === 0))
     throw new RequestError(
       `${valueHeads} value heads share ${keyHeads} key heads; give a multiple of them`,
@@ -122,11 +148,18 @@ export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
   const byHead = [batch, tokens, valueHeads];
   const gates = { 'by-head': byHead, 'by-key-dimension': [...byHead, keyDim] };
   const hasGate = law.decay === 'by-head' || law.decay === 'by-key-dimension';
-  checkOptional('g', family, g, hasGate ? gates[law.decay] : null);
+  checkOptional('g', family, g, hasGate && family !== 'mamba2' ? gates[law.decay] : null);
+  checkMamba2(problem);
+  if (mamba2) checkMamba2Inputs(mamba2, v.shape);
   checkOptional('beta', family, beta, law.write === 'delta' ? byHead : null);
   checkNumbers(problem, keyDim);
   const sequences = sequencesOf(batch, tokens, cuSeqlens);
   if (initialState)
-    checkShape('initial_state', initialState, [sequences.length, valueHeads, keyDim, valueDim]);
+    checkShape(nameOf('initial_state'), initialState, [
+      sequences.length,
+      valueHeads,
+      keyDim,
+      valueDim,
+    ]);
   return { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences };
 }

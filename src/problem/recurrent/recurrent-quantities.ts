@@ -1,5 +1,5 @@
 import type { Tensor } from '../../formats/index.js';
-import { recurrentFamilies, type RecurrentLaw } from './families.js';
+import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
 import { checkShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
 
 /** The gradients that a backward pass of a recurrence begins with; a final state without one counts as unused. */
@@ -29,8 +29,8 @@ export interface RecurrentQuantity {
   readonly prose: string;
   readonly label: string;
   readonly parts: string;
-  /** `tokens`: [batch, tokens, heads, …]; `states`: [sequences, value heads, key dimension, value dimension]. */
-  readonly of: 'tokens' | 'states';
+  /** `tokens`: [batch, tokens, heads, …]; `states`: [sequences, value heads, key dimension, value dimension]; `heads`: [value heads, …]. */
+  readonly of: 'tokens' | 'states' | 'heads';
   /** Whether it is made by a backward pass. */
   readonly isGradient: boolean;
   /** The command line's option for the file that it is in, in camel case. */
@@ -103,6 +103,38 @@ export const recurrentQuantities = {
     isGradient: true,
     option: 'dinitialState',
   },
+  ddt: {
+    prose: 'ddt',
+    label: 'ddt',
+    parts: 'elements of ddt',
+    of: 'tokens',
+    isGradient: true,
+    option: 'ddt',
+  },
+  dA: {
+    prose: 'dA',
+    label: 'dA',
+    parts: 'elements of dA',
+    of: 'heads',
+    isGradient: true,
+    option: 'da',
+  },
+  dD: {
+    prose: 'dD',
+    label: 'dD',
+    parts: 'elements of dD',
+    of: 'heads',
+    isGradient: true,
+    option: 'dd',
+  },
+  ddt_bias: {
+    prose: 'the gradient of dt_bias',
+    label: 'ddt_bias',
+    parts: 'elements of ddt_bias',
+    of: 'heads',
+    isGradient: true,
+    option: 'ddtBias',
+  },
 } as const satisfies Readonly<Record<string, RecurrentQuantity>>;
 
 /** The name of one of {@link recurrentQuantities}. */
@@ -113,6 +145,25 @@ export const recurrentQuantityNames = Object.keys(
   recurrentQuantities,
 ) as readonly RecurrentQuantityName[];
 
+/** What Mamba-2 calls gradients, whose tensors have names of its own. */
+const mamba2Labels: Readonly<Partial<Record<RecurrentQuantityName, string>>> = {
+  dq: 'dC',
+  dk: 'dB',
+  dv: 'dx',
+};
+
+/** A quantity of {@link recurrentQuantities} in the words of a family. */
+export function recurrentQuantity(
+  name: RecurrentQuantityName,
+  family: RecurrentFamily,
+): RecurrentQuantity {
+  const quantity = recurrentQuantities[name];
+  const label = family === 'mamba2' ? mamba2Labels[name] : undefined;
+  return label === undefined
+    ? quantity
+    : { ...quantity, prose: label, label, parts: `elements of ${label}` };
+}
+
 /** Results of a kernel by name; it may leave any out. */
 export type RecurrentResults<T = Tensor> = Readonly<Partial<Record<RecurrentQuantityName, T>>>;
 
@@ -122,7 +173,7 @@ export type RecurrentResults<T = Tensor> = Readonly<Partial<Record<RecurrentQuan
  */
 export function recurrentQuantityShape(
   name: RecurrentQuantityName,
-  { family, initialState }: Pick<RecurrentProblem, 'family' | 'initialState'>,
+  { family, initialState, mamba2 }: Pick<RecurrentProblem, 'family' | 'initialState' | 'mamba2'>,
   { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences }: RecurrentShape,
 ): readonly number[] | null {
   const { decay, write }: RecurrentLaw = recurrentFamilies[family];
@@ -135,12 +186,21 @@ export function recurrentQuantityShape(
     case 'dk':
       return [batch, tokens, keyHeads, keyDim];
     case 'dg':
+      if (mamba2) return null;
       if (decay === 'by-head') return byHead;
       return decay === 'by-key-dimension' ? [...byHead, keyDim] : null;
     case 'dbeta':
       return write === 'delta' ? byHead : null;
     case 'final_state':
       return [sequences.length, valueHeads, keyDim, valueDim];
+    case 'ddt':
+      return mamba2 ? byHead : null;
+    case 'dA':
+      return mamba2 ? [valueHeads] : null;
+    case 'dD':
+      return mamba2?.d?.shape ?? null;
+    case 'ddt_bias':
+      return mamba2?.dtBias ? [valueHeads] : null;
     case 'dinitial_state':
       return initialState ? [sequences.length, valueHeads, keyDim, valueDim] : null;
   }

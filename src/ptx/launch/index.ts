@@ -3,6 +3,7 @@ export { evaluate, type Variables } from './expression.js';
 export type { Launch, LaunchTensor } from './launch.js';
 export type { ContractFile, ContractKind, ContractNames, TensorView } from './contract-file.js';
 export {
+  type BufferFile,
   type LaunchFile,
   type OutputFile,
   type ParameterFile,

@@ -51,7 +51,7 @@ export interface OutputFile {
 }
 
 /** A tensor that a template has besides those of the problem: one of its launches leaves it for another. */
-interface BufferFile {
+export interface BufferFile {
   readonly name: string;
   /** The format of its elements. */
   readonly format: string;

@@ -34,7 +34,13 @@ function bodyRow(file: AuditedFile, link: string | null): Content {
       status === 'PASS' ? status : element('strong', {}, status),
     ),
     number(figures === null ? '' : `${formatUse(figures.share)} ${figures.label}`),
-    number(figures === null ? '' : formatNumber(figures.largestError)),
+    number(
+      figures === null
+        ? ''
+        : figures.largestError === null
+          ? '–'
+          : formatNumber(figures.largestError),
+    ),
     element('td', { class: 'long' }, fileReason(file)),
     element('td', { class: 'long' }, report === null ? '' : describeFileProblem(report)),
   );

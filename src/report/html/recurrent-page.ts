@@ -1,4 +1,9 @@
-import { describeFileProblem, describeWarning, type RecurrentReport } from '../json/index.js';
+import {
+  describeFileProblem,
+  describeWarning,
+  type LinkReport,
+  type RecurrentReport,
+} from '../json/index.js';
 import { element, join, type Html } from '../layout/index.js';
 import {
   failedRecurrentTests,
@@ -14,8 +19,8 @@ import type { Part } from './page-parts.js';
 import { htmlPage, verdictBanner } from './page.js';
 import { reproduceContent, type ReproduceCommand } from './provenance.js';
 
-/** The head of the page: the verdict, and what it is about. */
-function pageHeader(report: RecurrentReport): Html {
+/** The head of the page of a report without plots: the verdict, and what it is about. */
+export function plainHeader(report: RecurrentReport | LinkReport): Html {
   const { verdict, warnings } = report;
   return element(
     'header',
@@ -89,6 +94,6 @@ export function renderRecurrentPage(
   return htmlPage({
     title: subject(report),
     version: report.tool.version,
-    body: [pageHeader(report), contents(parts), pageMain(parts), embeddedReport(report)],
+    body: [plainHeader(report), contents(parts), pageMain(parts), embeddedReport(report)],
   });
 }

@@ -92,7 +92,8 @@ export interface ReportHead {
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
-  readonly test: Finding['test'] | ('execution' | 'machine' | 'split-part' | 'split-merge');
+  readonly test:
+    Finding['test'] | ('execution' | 'machine' | 'split-part' | 'split-merge' | 'link');
 }
 
 /** The report of an output that was judged: the audit, number for number. */

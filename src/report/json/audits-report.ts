@@ -2,12 +2,13 @@ import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js
 import { reasonOf, stated, type StatedVerdict, type VerdictStatus } from '../../words/index.js';
 import type { AuditReport } from './audit-report.js';
 import { describeReportedProblem } from './reported-problem.js';
-import { describeReportedRecurrence, type RecurrentReport } from './recurrent-report.js';
+import type { LinkReport } from './contracts/link-report.js';
+import { describeReportedRecurrence, type RecurrentReport } from './contracts/recurrent-report.js';
 import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
 
 /** The report of one file of any kind. */
-export type FileReport = AuditReport | RecurrentReport;
+export type FileReport = AuditReport | RecurrentReport | LinkReport;
 
 /** One of the audited files. */
 export interface AuditedFile {
@@ -100,6 +101,7 @@ export function fileReason({ path, report, error }: AuditedFile): string {
 
 /** The sizes and settings of the problem of a report of any kind, in the words of one sentence. */
 export function describeFileProblem(report: FileReport): string {
+  if (report.kind === 'link-audit') return report.problem.description;
   return report.kind === 'recurrent-audit'
     ? describeReportedRecurrence(report.problem)
     : describeReportedProblem(report.problem);
@@ -110,11 +112,8 @@ export interface FileFigures {
   /** The largest share of its bound that any quantity uses, and the label of that quantity. */
   readonly share: number;
   readonly label: string;
-  /**
-   * The largest absolute error of the main output, or, without it, of the first gradient; of linear attention the error of the first
-   * quantity's element that uses most of its bound.
-   */
-  readonly largestError: number;
+  /** The largest absolute error of the main output, or, without it, of the first gradient; null of linear attention, whose errors are not profiled. */
+  readonly largestError: number | null;
 }
 
 function shareOf(output: ReportedOutput): number {
@@ -125,19 +124,17 @@ function shareOf(output: ReportedOutput): number {
 
 function recurrentFigures({ quantities }: RecurrentReport): FileFigures | null {
   const all = quantities.map(({ label, elements }) => {
-    const { worstRatio, worst } = fromReported<ElementTest>(elements);
-    return { label, share: worstRatio, error: worst?.error ?? 0 };
+    const { worstRatio } = fromReported<ElementTest>(elements);
+    return { label, share: worstRatio };
   });
-  const [main] = all;
-  if (main === undefined) return null;
+  if (all.length === 0) return null;
   const { label, share } = all.reduce((a, b) => (b.share > a.share ? b : a));
-  // Of the element that uses most of its bound: errors are not profiled.
-  return { label, share, largestError: main.error };
+  return { label, share, largestError: null };
 }
 
-/** The numbers of a judged file; null where nothing was judged. */
+/** The numbers of a judged file; null where nothing was judged, and of a link of the decode chain, whose parts are right or wrong. */
 export function fileFigures({ report }: AuditedFile): FileFigures | null {
-  if (report === null) return null;
+  if (report === null || report.kind === 'link-audit') return null;
   if (report.kind === 'recurrent-audit') return recurrentFigures(report);
   const gradients = report.gradients?.gradients ?? [];
   const main = report.outputs === null ? gradients.at(0) : mainOutput(report);

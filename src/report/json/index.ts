@@ -41,6 +41,7 @@ export {
   isUnjudged,
   type AuditedFile,
   type AuditsReport,
+  type FileFigures,
   type FileReport,
 } from './audits-report.js';
 export {
@@ -77,11 +78,17 @@ export {
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
+  createLinkReport,
+  type LinkProvenance,
+  type LinkReport,
+  type LinkTensor,
+} from './contracts/link-report.js';
+export {
   createRecurrentReport,
   describeReportedRecurrence,
   reportedRecurrence,
   type RecurrentReport,
   type ReportedRecurrence,
   type ReportedRecurrentQuantity,
-} from './recurrent-report.js';
+} from './contracts/recurrent-report.js';
 export { describeCheckedProblem, sizeOfProblem } from './checked-problem.js';

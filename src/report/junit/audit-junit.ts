@@ -7,6 +7,7 @@ import {
   missingQuantities,
   type AuditReport,
   type FileReport,
+  type LinkReport,
   type RecurrentReport,
   type ReportedFinding,
 } from '../json/index.js';
@@ -151,7 +152,20 @@ function recurrentLegs({ quantities }: RecurrentReport): Leg[] {
   ];
 }
 
+/** The test cases of a link of the decode chain: one for each check. */
+function linkLegs({ checks }: LinkReport): Leg[] {
+  return [
+    { name: boundLeg, isOf: () => false, skipped: null },
+    ...checks.map(({ name, label, unjudged }) => ({
+      name: label,
+      isOf: ({ quantity }: ReportedFinding) => quantity === name,
+      skipped: unjudged,
+    })),
+  ];
+}
+
 function legsOf(report: FileReport): readonly Leg[] {
+  if (report.kind === 'link-audit') return linkLegs(report);
   if (report.kind === 'recurrent-audit') return recurrentLegs(report);
   const { command } = report.inputs;
   const [main, ...others] = listedQuantities(report);

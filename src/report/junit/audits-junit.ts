@@ -5,6 +5,7 @@ import {
   type AuditedFile,
   type AuditsReport,
   type FileReport,
+  type LinkReport,
   type RecurrentReport,
 } from '../json/index.js';
 import { causeLines } from './cause-lines.js';
@@ -55,6 +56,15 @@ function recurrentCases(report: RecurrentReport): Case[] {
   }));
 }
 
+/** The test cases of a link of the decode chain: one for each check. */
+function linkCases(report: LinkReport): Case[] {
+  return report.checks.map(({ name, label, unjudged, isRequired }) => {
+    if (unjudged === null) return { name: label, outcome: outcomeOf(report, name) };
+    const failure = isRequired ? unjudgedAs(report, 'link') : null;
+    return { name: label, outcome: failure ?? { kind: 'skipped', message: unjudged } };
+  });
+}
+
 /** The test cases of one file: one for each quantity that is judged or expected. */
 function casesOf({ report, error }: AuditedFile): Case[] {
   const skip = (name: string, message: string): Case => ({
@@ -68,6 +78,7 @@ function casesOf({ report, error }: AuditedFile): Case[] {
       ...expected.map(({ label }) => skip(label, 'the file could not be judged')),
     ];
   if (report.kind === 'recurrent-audit') return recurrentCases(report);
+  if (report.kind === 'link-audit') return linkCases(report);
   const ofGradients = (report.gradients?.gradients ?? []).map(({ name, label }): Case => ({
     name: label,
     outcome: outcomeOf(report, name),

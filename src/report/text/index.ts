@@ -36,5 +36,6 @@ export {
   recurrentNotes,
   recurrentSection,
   recurrentTestsSection,
-  renderFileReport,
-} from './recurrent.js';
+} from './contracts/recurrent.js';
+export { renderFileReport } from './contracts/file-report.js';
+export { linkNotes, linkSection } from './contracts/link.js';

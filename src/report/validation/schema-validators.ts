@@ -3,7 +3,15 @@ import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import { lazily } from '../../reuse.js';
 
 /** The schemas that the package publishes, each in `<name>.schema.json`; the others refer to the first. */
-const schemaNames = ['report', 'recurrent', 'audits', 'bound', 'check', 'invariance'] as const;
+const schemaNames = [
+  'report',
+  'recurrent',
+  'link',
+  'audits',
+  'bound',
+  'check',
+  'invariance',
+] as const;
 export type SchemaName = (typeof schemaNames)[number];
 
 /** Reads the schemas on its first call; ajv is loaded then, and not when this module is loaded. */

@@ -45,11 +45,16 @@ export function validateReport(value: unknown): Promise<void> {
 }
 
 /**
- * Checks the report of a file of any kind: one of linear attention against recurrent.schema.json, others against report.schema.json.
+ * Checks the report of a file of any kind: one of linear attention against recurrent.schema.json, one of a link of the decode chain
+ * against link.schema.json, others against report.schema.json.
  * @throws Error as `validateReport`
  */
 export function validateFileReport(report: { readonly kind: string }): Promise<void> {
-  return validateAgainst(report.kind === 'recurrent-audit' ? 'recurrent' : 'report', report);
+  const schemas: Partial<Record<string, SchemaName>> = {
+    'recurrent-audit': 'recurrent',
+    'link-audit': 'link',
+  };
+  return validateAgainst(schemas[report.kind] ?? 'report', report);
 }
 
 /**

@@ -181,11 +181,11 @@ describe('hypotheses about a row sum', () => {
 
 /** What the parts of a row's keys give, each with its own LSE. */
 function partsOf(book: Textbook, row: number, length: number) {
-  const parts = [];
+  const parts: (ReturnType<Textbook['row']> & { readonly begin: number })[] = [];
   for (let begin = 0; begin < book.shape.keys; begin += length) {
     const sees: Fault['sees'] = (at) => book.sees(at) && at.key >= begin && at.key < begin + length;
     const part = book.row(row, { sees });
-    if (part.lse > -Infinity) parts.push(part);
+    if (part.lse > -Infinity) parts.push({ ...part, begin });
   }
   return parts;
 }
@@ -235,6 +235,44 @@ describe('hypotheses about splits', () => {
           return { out, lse: own.lse };
         });
       }
-    expect(found.size).toBe(merges.length * lengths.size);
+    const neighbours = predictNeighbours(book, context, [...lengths.keys()]);
+    expect(found.size).toBe((merges.length + neighbours) * lengths.size);
   });
+
+  /** Expects the predictions of parts weighed by LSEs of neighbours; the number of such neighbours. */
+  function predictNeighbours(
+    book: Textbook,
+    context: ReturnType<typeof contextOfFault>,
+    lengths: readonly number[],
+  ): number {
+    const found = hypothesesOf(splitHypotheses, context);
+    const { heads, queries } = book.shape;
+    const neighbours = [
+      { of: 'head', size: heads, inner: queries },
+      { of: 'query', size: queries, inner: 1 },
+    ]
+      .filter(({ size }) => size > 1)
+      .flatMap((one) => [1, -1].map((step) => ({ ...one, step })));
+    for (const { of, size, inner, step } of neighbours)
+      for (const length of lengths) {
+        const side = step === 1 ? 'next' : 'previous';
+        const name = `splits-lse-of-neighbouring-${of}: the partial results of ${Math.ceil(11 / length)} splits of ${length} keys are weighed by the LSEs of the ${side} ${of}`;
+        expectPredicts(found.get(name)!, context, (row) => {
+          const own = book.row(row);
+          const at = Math.floor(row / inner) % size;
+          const others = partsOf(book, row + (((at + step + size) % size) - at) * inner, length);
+          const pairs = partsOf(book, row, length).flatMap((part) => {
+            const other = others.find(({ begin }) => begin === part.begin);
+            return other === undefined ? [] : [{ part, weight: Math.exp(other.lse) }];
+          });
+          if (pairs.length < 2) return own;
+          const sum = pairs.reduce((all, { weight }) => all + weight, 0);
+          const out = own.out.map((_, c) =>
+            pairs.reduce((all, { part, weight }) => all + (weight / sum) * part.out[c], 0),
+          );
+          return { out, lse: own.lse };
+        });
+      }
+    return neighbours.length;
+  }
 });

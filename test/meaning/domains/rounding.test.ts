@@ -53,4 +53,32 @@ describe('The parts of an error', () => {
       }),
     );
   });
+
+  it('of a weighted sum are the weighted sums of those of its values', () => {
+    fc.assert(
+      fc.property(programs, fc.array(fc.integer({ min: -4, max: 4 })), (program, given) => {
+        const { trace, values: all } = traceOf(program);
+        const real = new RealDomain(trace);
+        real.extend();
+        const rounding = new RoundingDomain(trace, real);
+        const one = new Map(all.map((value) => [value, rounding.sharesOf(value)]));
+        const values = all.filter((value) => {
+          const parts = [...(one.get(value)?.parts.values() ?? [NaN])];
+          return parts.reduce((sum, part) => sum + Math.abs(part), 0) < 2 ** 20;
+        });
+        const weights = values.map((_, i) => given[i] ?? 1);
+        const { parts } = rounding.sharesOfSum(values, weights);
+        for (const operation of trace.operations.keys()) {
+          const due = values.map(
+            (value, i) => weights[i] * (one.get(value)!.parts.get(operation) ?? 0),
+          );
+          const size = due.reduce((sum, part) => sum + Math.abs(part), 0);
+          const sum = due.reduce((total, part) => total + part, 0);
+          expect(Math.abs((parts.get(operation) ?? 0) - sum)).toBeLessThanOrEqual(
+            2 ** -40 * size + 2 ** -1000,
+          );
+        }
+      }),
+    );
+  });
 });

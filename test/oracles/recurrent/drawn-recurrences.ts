@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import {
+  plainRecurrentFamilies,
   recurrentFamilies,
   recurrentShape,
   type RecurrentFamily,
@@ -27,8 +28,8 @@ export interface DrawnRecurrence {
   readonly seed: number;
 }
 
-/** The families' names. */
-export const families = Object.keys(recurrentFamilies) as RecurrentFamily[];
+/** The names of the families of q, k and v. */
+export const families = plainRecurrentFamilies;
 
 /** What small problems of any family, or of one, are drawn from. */
 export const drawnRecurrence = (family?: RecurrentFamily): fc.Arbitrary<DrawnRecurrence> =>

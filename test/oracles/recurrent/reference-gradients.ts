@@ -8,14 +8,17 @@ import type { Arena, Real } from '../mpfr.js';
 import { referenceRecurrence, type Arithmetic } from './reference-recurrence.js';
 
 /** A number that remembers what it was made of, and the derivatives by that. */
-interface Node {
+export interface Node {
   readonly value: Real;
   readonly parents: readonly (readonly [node: Node, derivative: Real])[];
   gradient: Real;
 }
 
 /** Arithmetic of MPFR that keeps every number it makes, in their order. */
-function recorded(arena: Arena, nodes: Node[]): Arithmetic<Node> {
+export function recorded(
+  arena: Arena,
+  nodes: Node[],
+): Arithmetic<Node> & { readonly log: (a: Node) => Node } {
   const zero = arena.of(0);
   const one = arena.of(1);
   const minusOne = arena.of(-1);
@@ -42,6 +45,7 @@ function recorded(arena: Arena, nodes: Node[]): Arithmetic<Node> {
       const power = arena.exp(a.value);
       return node(power, [a, power]);
     },
+    log: (a) => node(arena.log(a.value), [a, arena.divide(one, a.value)]),
   };
 }
 
@@ -58,16 +62,7 @@ export function referenceGradients(
 ): ReferenceGradients {
   const nodes: Node[] = [];
   const { out, finalState, inputs } = referenceRecurrence(problem, recorded(arena, nodes));
-  const seed = (of: readonly Node[], tensor: Tensor) => {
-    decodeTensor(tensor).forEach((x, i) => {
-      of[i].gradient = arena.add(of[i].gradient, arena.of(x));
-    });
-  };
-  seed(out, dout);
-  if (dfinalState) seed(finalState, dfinalState);
-  for (const { gradient, parents } of nodes.reverse())
-    for (const [parent, derivative] of parents)
-      parent.gradient = arena.add(parent.gradient, arena.multiply(gradient, derivative));
+  differentiate({ nodes, out, finalState }, { dout, dfinalState }, arena);
   const gradients = (of: readonly Node[] | undefined) => of?.map(({ gradient }) => gradient);
   return {
     dq: gradients(inputs.q),
@@ -77,4 +72,26 @@ export function referenceGradients(
     dbeta: gradients(inputs.beta),
     dinitial_state: gradients(inputs.initialState),
   };
+}
+
+/** Gives each node its gradient of ⟨dO, O⟩ + ⟨dS_T, S_T⟩. */
+export function differentiate(
+  {
+    nodes,
+    out,
+    finalState,
+  }: Readonly<Record<'out' | 'finalState', readonly Node[]>> & { readonly nodes: readonly Node[] },
+  { dout, dfinalState }: RecurrentGradientInputs,
+  arena: Arena,
+): void {
+  const seed = (of: readonly Node[], tensor: Tensor) => {
+    decodeTensor(tensor).forEach((x, i) => {
+      of[i].gradient = arena.add(of[i].gradient, arena.of(x));
+    });
+  };
+  seed(out, dout);
+  if (dfinalState) seed(finalState, dfinalState);
+  for (const { gradient, parents } of [...nodes].reverse())
+    for (const [parent, derivative] of parents)
+      parent.gradient = arena.add(parent.gradient, arena.multiply(gradient, derivative));
 }

@@ -1,9 +1,13 @@
 /** Suites that describe-kernel.test.ts runs and looks at from outside; some of them fail. */
 import { describe } from 'vitest';
 import { UnsupportedProblem, type KernelPromises } from '../../../properties/index.js';
-import { describeAttentionKernel } from '../../../properties/vitest/index.js';
+import {
+  describeAttentionKernel,
+  describeRecurrentKernel,
+} from '../../../properties/vitest/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { exactKernel } from '../exact-kernel.js';
+import { modelKernel } from '../recurrent/models.js';
 
 const promises: KernelPromises = {
   formats: ['fp32'],
@@ -47,4 +51,15 @@ describeAttentionKernel(
     laws: { 'within-bound': 'none' },
   },
   scope,
+);
+// A kernel of linear attention whose scale is wrong, on the problems that are read most easily.
+const additive = modelKernel('naive-recurrent');
+describeRecurrentKernel(
+  'too large a scale',
+  (problem, gradients) => {
+    const { scale = problem.q.shape.at(-1)! ** -0.5 } = problem;
+    return additive({ ...problem, scale: 1.5 * scale }, gradients);
+  },
+  { families: ['linear'], formats: ['fp32'], dims: [1], initialState: [] },
+  { laws: ['within-bound'], regimes: ['one-token'], seconds: 300, shrinkSeconds: 300, seed: 9 },
 );

@@ -143,8 +143,14 @@ const faults: Partial<Record<RecurrentLawId, Fault>> = {
   configurations: {
     kernel: () => naive,
     promises: {
-      configurations: { 'chunk 32': misreading((plain) => withNumbers(plain, 'v', (x) => 2 * x)) },
+      configurations: {
+        'chunk 32': { kernel: misreading((plain) => withNumbers(plain, 'v', (x) => 2 * x)) },
+      },
     },
+  },
+  superposition: {
+    kernel: () =>
+      misreading((plain) => withNumbers(plain, 'v', (x) => Math.max(-3, Math.min(x, 3)))),
   },
   'gradients-within-bound': {
     kernel: () => async (problem, given) => withResult(await naive(problem, given), 'dq', zeroed),
@@ -187,13 +193,58 @@ describe('a law of recurrences', () => {
   });
 });
 
+/** Whether a problem has whole numbers only, which next to none that is drawn has. */
+const isWhole = ({ inputs: { v, k } }: PlainRecurrence): boolean =>
+  [...v.values, ...k.values].every(Number.isInteger);
+
+/** The next number of v's format, at one place: less than any bound. */
+const nudged = (plain: PlainRecurrence) =>
+  withNumbers(plain, 'v', (x, i) => (i === 0 ? x * (1 + 2 ** -7) : x));
+
+/**
+ * Faults that no other law sees on such problems. Others share theirs: within-bound sees what no rounding explains, and so do all laws that
+ * an audit judges; a kernel that gives other bits each time breaks each law to the bit, since all of these compare two runs.
+ */
+const seenByOne: Partial<Record<RecurrentLawId, Fault>> = {
+  superposition: {
+    kernel: () =>
+      misreading((plain) =>
+        isWhole(plain) && plain.scale === 0.5
+          ? withNumbers(plain, 'v', (x) => Math.max(-3, Math.min(x, 3)))
+          : plain,
+      ),
+  },
+  configurations: faults.configurations!,
+  'nan-containment': faults['nan-containment']!,
+  // The path with a state rounds v once more, which shows only beside the path without.
+  'zero-state': {
+    kernel: () =>
+      misreading((plain) =>
+        plain.inputs.initial_state?.values.every((x) => x === 0) === true ? nudged(plain) : plain,
+      ),
+  },
+};
+
+describe('a law that alone sees a fault', () => {
+  it.each(Object.keys(seenByOne) as RecurrentLawId[])('%s', { timeout: 300_000 }, async (id) => {
+    const { kernel, promises } = seenByOne[id]!;
+    const regimes = ['typical', 'chunk-edges', 'one-token', 'orthonormal-keys'] as const;
+    const options = { regimes, runs: 3, seed: testSeed, shrinkSeconds: 0 };
+    const narrow = { dims: [4], families: ['gla', 'delta'], formats: ['bf16'] } as const;
+    const promised = { ...all, ...narrow, ...promises, gradients: false };
+    const { laws } = await checkRecurrentKernel(kernel(), promised, options);
+    const violated = laws.filter(({ status }) => status === 'violated');
+    expect(violated.map((law) => law.id)).toEqual([id]);
+  });
+});
+
 describe('a correct kernel', () => {
   it.each(['naive-recurrent', 'chunked'])(
     '%s obeys every law',
     { timeout: 120_000 },
     async (name) => {
       const kernel = modelKernel(name);
-      const configurations = { 'chunk 16': modelKernel(name, { chunk: 16 }) };
+      const configurations = { 'chunk 16': { kernel: modelKernel(name, { chunk: 16 }) } };
       const options = { runs: 4, seed: testSeed, seconds: 60, shrinkSeconds: 1 };
       const { laws } = await checkRecurrentKernel(kernel, { ...all, configurations }, options);
       const wrong = laws.filter(({ status }) => status !== 'holds');

@@ -20,18 +20,15 @@ import {
 } from '../../../properties/suite/law-progress.js';
 import { featureNotes } from '../../../properties/suite/plan-check.js';
 import {
-  isPass,
   groupFailures,
   describeLawFailure,
   describeNothingTried,
 } from '../../../properties/suite/check-kernel.js';
+import { isPass } from '../../../properties/suite/try-laws.js';
 import { promisesOf } from '../../../properties/suite/promises.js';
 import { largestSizes } from '../../../properties/suite/try-round.js';
 import { faultKind, groupByKind } from '../../../properties/suite/violation-kind.js';
-import {
-  replayCommand,
-  suiteSettings,
-} from '../../../properties/vitest/describe-attention-kernel.js';
+import { replayCommand, suiteSettings } from '../../../properties/vitest/describe-laws.js';
 import { RequestError } from '../../../src/request-error.js';
 import { variedProblem } from '../laws/try-law.js';
 

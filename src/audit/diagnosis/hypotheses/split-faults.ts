@@ -1,5 +1,6 @@
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { logSumExp, predictWeighted } from '../prediction.js';
+import type { RowReader } from '../row-reader.js';
 
 const splitCounts = [2, 3, 4, 5, 6, 8, 16, 32] as const;
 /** Keys that a split's length may be a multiple of. */
@@ -55,49 +56,113 @@ function splitLengths(keys: number): { readonly splits: number; readonly length:
   return [...found].map(([length, splits]) => ({ splits, length }));
 }
 
+/** A part of a row's keys. */
+interface Part {
+  readonly begin: number;
+  readonly scores: Float64Array;
+  readonly lse: number;
+}
+
+/** The parts of a row that have keys, each of so many, by their number. */
+function partsOf(reader: RowReader, row: number, length: number): ReadonlyMap<number, Part> {
+  const { firstKey, keys } = reader.place(row);
+  const scores = reader.scores(row);
+  const parts = new Map<number, Part>();
+  for (let begin = firstKey; begin < firstKey + keys; begin += length) {
+    const end = Math.min(begin + length, firstKey + keys);
+    // A sink, behind the last key, is in the last part's sum.
+    const isLast = end === reader.shape.keys;
+    const part = scores.subarray(begin, isLast ? scores.length : end);
+    const lse = logSumExp(part);
+    if (lse !== -Infinity) parts.set((begin - firstKey) / length, { begin, scores: part, lse });
+  }
+  return parts;
+}
+
+/** What a row becomes where its parts count by other factors than e^(LSE − LSE of all). */
+function predictParts(
+  reader: RowReader,
+  row: SampleRow,
+  parts: readonly Part[],
+  factors: readonly number[],
+) {
+  const weights = new Float64Array(reader.scores(row.row).length);
+  parts.forEach(({ begin, scores, lse }, i) =>
+    scores.forEach((s, j) => {
+      weights[begin + j] = factors[i] * Math.exp(s - lse);
+    }),
+  );
+  return predictWeighted(row, {
+    weights,
+    values: reader.valuesOf(row.row, row.kv),
+    lse: row.denominator,
+  });
+}
+
 /** Partial results of splits of the keys combined wrongly. */
 export const splitHypotheses: HypothesisFamily = function* ({ reader, shape }) {
   const longest = (reader.problem.sequences ?? [shape]).reduce(
     (most, one) => Math.max(most, one.keys),
     0,
   );
+  const lengths = splitLengths(longest);
   for (const { id, what, weight, isDivided } of combinations)
-    for (const { splits, length } of splitLengths(longest))
+    for (const { splits, length } of lengths)
       yield {
         id,
         technique: null,
         statement: `the partial results of ${splits} splits of ${length} keys are ${what}`,
         cause: `the partial results of splits are ${what}`,
         predict: (row: SampleRow) => {
-          const { firstKey, keys } = reader.place(row.row);
-          const scores = reader.scores(row.row);
-          const weights = new Float64Array(scores.length);
-          const parts: {
-            readonly begin: number;
-            readonly lse: number;
-            readonly part: Float64Array;
-          }[] = [];
-          for (let begin = firstKey; begin < firstKey + keys; begin += length) {
-            const end = Math.min(begin + length, firstKey + keys);
-            // A sink, behind the last key, is in the last part's sum.
-            const isLast = end === shape.keys;
-            const part = scores.subarray(begin, isLast ? scores.length : end);
-            const lse = logSumExp(part);
-            if (lse !== -Infinity) parts.push({ begin, lse, part });
-          }
+          const parts = [...partsOf(reader, row.row, length).values()];
           if (parts.length < 2) return row.correct;
           const factors = parts.map(({ lse }) => weight(lse, row.denominator, splits));
           const sum = isDivided === true ? factors.reduce((a, b) => a + b, 0) : 1;
-          parts.forEach(({ begin, lse, part }, i) =>
-            part.forEach((s, j) => {
-              weights[begin + j] = (factors[i] / sum) * Math.exp(s - lse);
-            }),
+          return predictParts(
+            reader,
+            row,
+            parts,
+            factors.map((factor) => factor / sum),
           );
-          return predictWeighted(row, {
-            weights,
-            values: reader.valuesOf(row.row, row.kv),
-            lse: row.denominator,
-          });
         },
       };
+  yield* neighbouringLses(reader, lengths);
 };
+
+/** Parts weighed by the LSEs of a neighbouring head, or of a neighbouring query. */
+function* neighbouringLses(
+  reader: RowReader,
+  lengths: readonly { readonly splits: number; readonly length: number }[],
+): ReturnType<HypothesisFamily> {
+  const { heads, queries } = reader.shape;
+  const moved = (row: number, of: 'head' | 'query', step: number) => {
+    const [size, inner] = of === 'head' ? [heads, queries] : [queries, 1];
+    const at = Math.floor(row / inner) % size;
+    return row + (((at + step + size) % size) - at) * inner;
+  };
+  for (const of of ['head', 'query'] as const)
+    for (const step of [1, -1])
+      for (const { splits, length } of (of === 'head' ? heads : queries) < 2 ? [] : lengths) {
+        const what = `weighed by the LSEs of the ${step === 1 ? 'next' : 'previous'} ${of}`;
+        yield {
+          id: `splits-lse-of-neighbouring-${of}`,
+          technique: null,
+          statement: `the partial results of ${splits} splits of ${length} keys are ${what}`,
+          cause: `the partial results of splits are ${what}`,
+          predict: (row: SampleRow) => {
+            const parts = partsOf(reader, row.row, length);
+            const others = partsOf(reader, moved(row.row, of, step), length);
+            const own = [...parts.keys()].filter((part) => others.has(part));
+            if (own.length < 2) return row.correct;
+            const lses = own.map((part) => others.get(part)?.lse ?? -Infinity);
+            const all = logSumExp(Float64Array.from(lses));
+            return predictParts(
+              reader,
+              row,
+              own.flatMap((part) => parts.get(part) ?? []),
+              lses.map((lse) => Math.exp(lse - all)),
+            );
+          },
+        };
+      }
+}

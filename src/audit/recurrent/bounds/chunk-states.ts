@@ -8,7 +8,7 @@ import type { TokenBlock } from './token-blocks.js';
 export function setStateErrors(
   stateError: Float64Array,
   work: Work,
-  { count: n, gateSums }: TokenBlock,
+  { count: n, gateSums, gateErrorSums }: TokenBlock,
   writes: ChunkWrites,
   { roundings, inputs, shape, arithmetic }: WriterContext,
 ): void {
@@ -25,7 +25,7 @@ export function setStateErrors(
       : 0;
   const later = compose(again, sum);
   for (let i = 0; i < keyDim; i++) {
-    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n);
+    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n, gateErrorSums[n - 1]);
     const decayed = matrices.endDecay[i] * compose(ofDecay, ofDecay === 0 ? 0 : 2 * operation);
     const share = decayed + sum * (matrices.endDecay[i] + decayed);
     for (let at = i * valueDim; at < (i + 1) * valueDim; at++)
@@ -74,14 +74,17 @@ export function largestWriteErrors(
 /** Raises the errors of what is written by those of N e^(G_C − G), where decays are by head. */
 export function addDecayedWrites(
   writes: ChunkWrites,
-  { count: n, gateSums, decay }: TokenBlock,
+  { count: n, gateSums, gateErrorSums, decay }: TokenBlock,
   { roundings, inputs, shape }: WriterContext,
 ): void {
   if (inputs.decay === 'none' || inputs.decay === 'by-key-dimension') return;
   const { keyDim, valueDim } = shape;
   const { of, operation } = roundings;
   const { unit, error } = of['write-operand'];
-  const made = compose(inputs.ofDecay(gateSums[(n - 1) * keyDim], n), 2 * operation);
+  const made = compose(
+    inputs.ofDecay(gateSums[(n - 1) * keyDim], n, gateErrorSums[n - 1]),
+    2 * operation,
+  );
   let toEnd = 1;
   for (let t = n - 1; t >= 0; t--) {
     for (let at = t * valueDim; at < (t + 1) * valueDim; at++) {

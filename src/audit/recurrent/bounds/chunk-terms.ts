@@ -50,14 +50,14 @@ export function setTermErrors(
   ofDecay: InputErrors['ofDecay'],
   dim: number,
 ): void {
-  const { count, q, k, beta, gateSums } = block;
+  const { count, q, k, beta, gateSums, gateErrorSums } = block;
   for (let t = 0; t < count; t++) {
     let [sum, error] = [NaN, 0];
     for (let i = 0; i < dim; i++) {
       const at = t * dim + i;
       if (gateSums[at] !== sum) {
         sum = gateSums[at];
-        error = ofDecay(sum, t + 1);
+        error = ofDecay(sum, t + 1, gateErrorSums[t]);
       }
       const key = Math.abs(beta[t] * k[at]);
       const share = pair.triangle + error + pair.triangle * error;

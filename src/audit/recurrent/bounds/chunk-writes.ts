@@ -76,10 +76,11 @@ export function additiveWriter(
   const { valueDim } = shape;
   const ofValues = () => new Float64Array(most * valueDim);
   const [exact, errors, largest] = [ofValues(), ofValues(), ofValues()];
-  return ({ count, v }) => {
+  return ({ count, v, valueErrors }) => {
     for (let i = 0; i < count * valueDim; i++) {
+      const before = Math.abs(v[i]) * valueErrors[Math.floor(i / valueDim)];
       exact[i] = v[i];
-      errors[i] = inputs.value.error(Math.abs(v[i]));
+      errors[i] = before + inputs.value.error(Math.abs(v[i]) + before);
       largest[i] = Math.abs(v[i]) + errors[i];
     }
     return { exact, errors, largest, before: null, reads: null };

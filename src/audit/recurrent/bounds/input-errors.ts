@@ -6,7 +6,7 @@ import { compose, conversion, type Conversion, type Roundings } from './rounding
  * What an exponential and its argument's product with log2 e err by, in units of an operation: ex2.approx is within 2.4 of them, its
  * argument is the product of rounded numbers; a kernel that multiplies two exponentials has twice that.
  */
-const exponentialUnits = 16;
+export const exponentialUnits = 16;
 
 /** What the logarithm of a fixed decay errs by where a unit computes it: lg2.approx is within 2^-22. */
 const fixedGateError = 2 ** -22;
@@ -24,8 +24,8 @@ export interface InputErrors {
   /** Value dimensions whose shares of dQ, dK and dβ are stored before they are added, and what storing one errs by. */
   readonly valueBlock: number;
   readonly share: number;
-  /** Of a decay from a sum of `tokens` gates whose magnitudes add to `sum`; 0 where nothing decays. */
-  readonly ofDecay: (sum: number, tokens: number) => number;
+  /** Of a decay from a sum of `tokens` gates whose magnitudes add to `sum`, and which err by `given` together before; 0 where nothing decays. */
+  readonly ofDecay: (sum: number, tokens: number, given: number) => number;
 }
 
 /**
@@ -37,11 +37,11 @@ function decayError(decay: Decay, roundings: Roundings): InputErrors['ofDecay'] 
   const { operation, of } = roundings;
   const gate = Math.max(of.gates.unit, operation);
   const constant = exponentialUnits * operation;
-  return (sum, tokens) => {
+  return (sum, tokens, given) => {
     const fixed = decay === 'fixed-by-head' ? tokens * fixedGateError : 0;
     // e⁰ is 1.
     if (sum === 0 && fixed === 0) return 0;
-    const exponent = (2 * tokens + 4) * gate * sum + fixed;
+    const exponent = (2 * tokens + 4) * gate * (sum + given) + fixed + given;
     return compose(Math.expm1(exponent), constant, of.decay.unit);
   };
 }

@@ -1,6 +1,7 @@
 import { decodeTensor } from '../../../formats/index.js';
 import {
   recurrentFamilies,
+  recurrentScale,
   recurrentShape,
   type RecurrentGradientInputs,
   type RecurrentProblem,
@@ -13,6 +14,9 @@ import type { WriterContext } from './chunk-writes.js';
 import type { BlockStart } from './gradients/block-back.js';
 import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
+import { chainErrors } from './mamba2/gradient-errors.js';
+import { addOutputErrors } from './mamba2/output-errors.js';
+import { kernelProblem } from './mamba2/step-errors.js';
 import { conversion, roundingsOf } from './roundings.js';
 import type { BlockBounder, StateBounds } from './state-bounds.js';
 import { backFollower, type BackFollower, type Step } from './steps.js';
@@ -130,7 +134,7 @@ function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic)
   const most = isChunked ? arithmetic.chunk : recurrentBlock;
   const roundings = roundingsOf(arithmetic);
   const inputs = inputErrors(problem, arithmetic, roundings);
-  const scale = problem.scale ?? 1 / Math.sqrt(keyDim);
+  const scale = recurrentScale(problem);
   const context = { arithmetic, roundings, inputs, shape, scale };
   const bounders = isChunked ? [additiveChunks, deltaChunks] : [additiveTokens, deltaTokens];
   return {
@@ -157,6 +161,16 @@ export function recurrentWorstCase(
   arithmetic: RecurrentArithmetic,
   options: { readonly gradientInputs?: RecurrentGradientInputs | undefined } = {},
 ): RecurrentResults<Float64Array> {
+  const { mamba2 } = problem;
+  if (mamba2) {
+    const roundings = roundingsOf(arithmetic);
+    const plain = kernelProblem(problem, mamba2, roundings);
+    const stepped = { problem, inputs: mamba2, plain };
+    const results = recurrentWorstCase(plain, arithmetic, options);
+    if (results.out) addOutputErrors(results.out, stepped, roundings);
+    const { gradientInputs: given } = options;
+    return given ? chainErrors(results, stepped, given, roundings) : results;
+  }
   const machinery = machineryOf(problem, arithmetic);
   const { shape, out, finalState } = machinery;
   const { keyDim, valueDim, valueHeads, sequences } = shape;

@@ -26,6 +26,10 @@ export interface TokenBlock {
   readonly gateSums: Float64Array;
   /** |g|, 0 for −∞. */
   readonly gates: Float64Array;
+  /** By token: what a kernel's value errs by before it rounds it, relative to itself; what its gate does, and the gates up to it. */
+  readonly valueErrors: Float64Array;
+  readonly gateErrors: Float64Array;
+  readonly gateErrorSums: Float64Array;
 }
 
 /** Reads tokens of a value head into a block; what it returns is good until the next call. */
@@ -72,6 +76,20 @@ function setDecays(block: TokenBlock, raw: Float64Array, given: number, keyDim: 
     }
 }
 
+/** Sets what values and gates err by that stand for real numbers. */
+function setStepErrors(
+  { count, gates, valueErrors, gateErrors, gateErrorSums }: TokenBlock,
+  errors: Float64Array,
+  keyDim: number,
+  { first, heads, head }: Omit<HeadPlace, 'count'>,
+): void {
+  for (let t = 0; t < count; t++) {
+    valueErrors[t] = errors[(first + t) * heads + head];
+    gateErrors[t] = valueErrors[t] * gates[t * keyDim];
+    gateErrorSums[t] = gateErrors[t] + (t > 0 ? gateErrorSums[t - 1] : 0);
+  }
+}
+
 const givenGates = (rule: Decay, keyDim: number): number =>
   rule === 'by-key-dimension' ? keyDim : 1;
 
@@ -82,7 +100,7 @@ export function blockReader(
   most: number,
 ): BlockReader {
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
-  const { q, k, v, g, beta, normalisation, firstHead = 0 } = problem;
+  const { q, k, v, g, beta, normalisation, firstHead = 0, stepErrors } = problem;
   const rule = recurrentFamilies[problem.family].decay;
   const numbers = (dim: number) => new Float64Array(most * dim);
   const rows = {
@@ -95,6 +113,9 @@ export function blockReader(
     decay: numbers(keyDim).fill(1),
     gates: numbers(keyDim),
     gateSums: numbers(keyDim),
+    valueErrors: numbers(1),
+    gateErrors: numbers(1),
+    gateErrorSums: numbers(1),
   };
   const given = givenGates(rule, keyDim);
   const raw = numbers(given);
@@ -119,6 +140,7 @@ export function blockReader(
     if (g) gather(raw, g, given, ofValues);
     else if (rule === 'fixed-by-head') raw.fill(Math.log1p(-(2 ** (-5 - firstHead - head))));
     if (rule !== 'none') setDecays(block, raw, given, keyDim);
+    if (stepErrors) setStepErrors(block, stepErrors, keyDim, ofValues);
     return block;
   };
 }

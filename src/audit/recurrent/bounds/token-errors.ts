@@ -55,7 +55,8 @@ export function additiveTokens(
       for (let c = 0; c < valueDim; c++) {
         const value = block.v[t * valueDim + c];
         sums.written[c] = value;
-        sums.largest[c] = Math.abs(value) + inputs.value.error(Math.abs(value));
+        const size = Math.abs(value) * (1 + block.valueErrors[t]);
+        sums.largest[c] = size + inputs.value.error(size);
       }
       writeAndReadByElement(state.exact, stateErrors, errors, sums, stored);
       refuseOverflow(sums.out, sums.sizes, context);

@@ -32,7 +32,7 @@ export const tokenErrors = (keyDim: number): TokenErrors => {
 /** Sets a token's errors. */
 export function setTokenErrors(
   to: TokenErrors,
-  { k, q, decay, gates }: TokenBlock,
+  { k, q, decay, gates, gateErrors }: TokenBlock,
   t: number,
   { roundings, inputs, shape }: WriterContext,
 ): void {
@@ -44,7 +44,7 @@ export function setTokenErrors(
   const output = compose(inputs.normalised, sum, 3 * operation, of['state-operand'].unit);
   for (let i = 0; i < keyDim; i++) {
     const at = t * keyDim + i;
-    const ofDecay = inputs.ofDecay(gates[at], 1);
+    const ofDecay = inputs.ofDecay(gates[at], 1, gateErrors[t]);
     to.decay[i] = decay[at];
     to.decayed[i] = ofDecay === 0 ? 0 : ofDecay + operation + ofDecay * operation;
     to.key[i] = k[at];

@@ -1,11 +1,13 @@
 import { RequestError } from '../../../request-error.js';
 import { rejectClashes } from '../../options/given-options.js';
 import { flagOf, isGiven, negatedFlag } from '../../options/option-rows.js';
+import { rejectThreadClashes } from '../limits.js';
 import { type CheckCommandOptions, checkOptions } from '../options.js';
 
 /** The options that a check of linear attention takes. */
 const takenOptions: readonly (keyof CheckCommandOptions)[] = [
-  ...(['contract', 'kernel', 'exec', 'variant', 'timeout', 'threads'] as const),
+  ...(['contract', 'kernel', 'exec', 'set', 'variant', 'timeout', 'threads'] as const),
+  ...(['shard', 'shardCount', 'journal'] as const),
   ...(['property', 'regime', 'runs', 'seed', 'seconds', 'bail', 'strict'] as const),
   ...(['promises', 'promise', 'formats', 'dims', 'groupSizes'] as const),
   ...(['gradients', 'deterministic'] as const),
@@ -22,9 +24,7 @@ export function rejectRecurrentOptions(options: CheckCommandOptions): void {
     throw new RequestError(
       `${options[stray] === false ? negatedFlag(stray) : flagOf(stray)} is for attention; leave it out of a check with --contract recurrent`,
     );
-  if ((options.threads ?? 1) !== 1)
-    throw new RequestError(
-      'a kernel of linear attention gets its problems one after the other; leave out --threads',
-    );
-  if (options.list !== true) rejectClashes(checkOptions, options);
+  if (options.list === true) return;
+  rejectThreadClashes(options);
+  rejectClashes(checkOptions, options);
 }

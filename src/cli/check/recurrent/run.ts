@@ -1,19 +1,28 @@
+import { availableParallelism } from 'node:os';
 import { startLiveRecurrence } from '../../../io/live/index.js';
 import {
   checkRecurrence,
   emulatedRecurrence,
   liveRecurrence,
+  rejectEmptyPlan,
   type RecurrenceUnderTest,
+  type RecurrentCheckRequest,
 } from '../../../jobs/index.js';
-import { recurrentLawIds, recurrentRegimeNames } from '../../../../properties/index.js';
+import {
+  planRecurrentCheck,
+  recurrentLawIds,
+  recurrentRegimeNames,
+} from '../../../../properties/index.js';
 import { renderCheckList } from '../../../report/text/index.js';
-import { parseWhole } from '../../../words/index.js';
 import { publishList } from '../../files/publish.js';
+import { type Campaign, readCampaign } from '../../options/campaign.js';
 import { withoutFolder } from '../../options/kernel-under-test.js';
 import { nameList, parsePositive } from '../../options/parse-values.js';
+import { kernelSettings } from '../../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../../terminal.js';
 import { toolVersion } from '../../tool-version.js';
 import type { CheckCommandOptions } from '../options.js';
+import { readLimits, rejectCampaignClashes } from '../limits.js';
 import { publishCheck } from '../publish.js';
 import { recurrentCheckList } from './list.js';
 import { rejectRecurrentOptions } from './options.js';
@@ -22,49 +31,64 @@ import { saveRecurrentExecutionFailure, saveRecurrentFailures } from './save-fai
 import { replayRecurrence } from './saved-case.js';
 
 /** The properties, regimes and limits of a check. */
-function readScope(options: CheckCommandOptions) {
-  const { property, regime, runs, seed, seconds, bail = false } = options;
+function readScope(options: CheckCommandOptions, usualSeed: number | null) {
+  const { property, regime } = options;
   return {
-    laws: property && nameList(property, recurrentLawIds, 'property', '--property'),
-    regimes: regime && nameList(regime, recurrentRegimeNames, 'regime', '--regime'),
-    runs: parseWhole(runs, '--runs', 1),
-    seed:
-      seed === undefined
-        ? Math.floor(Math.random() * 2 ** 31)
-        : parseWhole(seed, '--seed', Number.MIN_SAFE_INTEGER),
-    seconds: parsePositive(seconds, '--seconds'),
-    bail,
+    scope: {
+      laws: property && nameList(property, recurrentLawIds, 'property', '--property'),
+      regimes: regime && nameList(regime, recurrentRegimeNames, 'regime', '--regime'),
+    },
+    ...readLimits(options, usualSeed),
   };
 }
 
-/** The kernel that --kernel or --exec names. @throws RequestError for an unknown model or fault, and no time limit */
+/** The kernel that --kernel or --exec names. @throws RequestError for an unknown model, setting or fault, and no time limit */
 async function recurrenceUnderTest(options: CheckCommandOptions): Promise<RecurrenceUnderTest> {
-  const { kernel, variant, exec } = options;
-  if (exec === undefined) return emulatedRecurrence(kernel!, variant);
+  const { kernel, set = [], variant, exec } = options;
+  if (exec === undefined) {
+    const fault = variant === undefined ? [] : [`variant=${variant}`];
+    return emulatedRecurrence(kernel!, kernelSettings([...set, ...fault]));
+  }
   const timeout = parsePositive(options.timeout, '--timeout');
   return liveRecurrence(withoutFolder(await startLiveRecurrence(exec, timeout)), exec);
+}
+
+/** Tries everything in one go, and publishes the report; whether the kernel passes. */
+async function checkAtOnce(
+  request: Omit<RecurrentCheckRequest, 'strict' | 'threads' | 'version'>,
+  options: CheckCommandOptions,
+): Promise<boolean> {
+  const progress = createPeriodicProgress('properties');
+  const { strict, threads = availableParallelism() } = options;
+  const report = await checkRecurrence(
+    { ...request, strict, threads, version: toolVersion() },
+    {
+      progress: progress.update,
+      saveFailures: (results) => saveRecurrentFailures(results, request.seed, options),
+      saveExecutionFailure: (failure) =>
+        saveRecurrentExecutionFailure(failure, request.seed, options),
+    },
+  ).finally(progress.done);
+  await publishCheck(report, options);
+  return report.verdict.pass;
 }
 
 async function checkUnderTest(
   underTest: RecurrenceUnderTest,
   options: CheckCommandOptions,
+  campaign: Campaign | null,
 ): Promise<boolean> {
   const promises = await declaredRecurrentPromises(underTest.promises, options);
-  const asked = readScope(options);
   if (options.replay !== undefined)
     return replayRecurrence(options.replay, underTest, promises, options);
-  const progress = createPeriodicProgress('properties');
-  const report = await checkRecurrence(
-    { ...asked, underTest, promises, strict: options.strict, version: toolVersion() },
-    {
-      progress: progress.update,
-      saveFailures: (results) => saveRecurrentFailures(results, asked.seed, options),
-      saveExecutionFailure: (failure) =>
-        saveRecurrentExecutionFailure(failure, asked.seed, options),
-    },
-  ).finally(progress.done);
-  await publishCheck(report, options);
-  return report.verdict.pass;
+  const divided = campaign === null ? null : await import('../campaign.js');
+  const usualSeed = options.seed === undefined ? (divided?.campaignSeed(campaign!) ?? null) : null;
+  const asked = readScope(options, usualSeed);
+  const plan = planRecurrentCheck(promises, asked.scope);
+  rejectEmptyPlan(plan);
+  return divided === null
+    ? checkAtOnce({ ...asked, underTest, promises }, options)
+    : divided.runRecurrentCampaign(underTest, plan, campaign!, asked, options);
 }
 
 /**
@@ -79,9 +103,11 @@ export async function runRecurrentCheck(options: CheckCommandOptions): Promise<b
     await publishList(list, recurrentCheckList, options);
     return true;
   }
+  const campaign = readCampaign(options);
+  if (campaign !== null) rejectCampaignClashes(options, campaign);
   const underTest = await recurrenceUnderTest(options);
   try {
-    return await checkUnderTest(underTest, options);
+    return await checkUnderTest(underTest, options, campaign);
   } finally {
     await underTest.close();
   }

@@ -24,7 +24,7 @@ function valueLines(posed: PosedRecurrence): string[] | null {
 
 /** Saves the problem of every violated property, as <property>-<seed>-<round>.safetensors. */
 export async function saveRecurrentFailures(
-  results: readonly RecurrentLawResult[],
+  results: readonly Pick<RecurrentLawResult, 'id' | 'failure'>[],
   seed: number,
   options: CheckCommandOptions,
 ): Promise<ReadonlyMap<RecurrentLawId, SavedViolation>> {

@@ -13,7 +13,7 @@ import {
 } from './settings.js';
 
 /** Names of a setting elsewhere. */
-interface OtherNames {
+export interface OtherNames {
   readonly setting: 'scale' | 'causal' | 'window' | 'softcap' | 'layout';
   /** Names in FlashAttention, PyTorch, FlashInfer, Triton's tutorials, Transformer Engine and others, lower case. */
   readonly names: RegExp;
@@ -62,6 +62,11 @@ const otherNames: readonly OtherNames[] = [
   },
 ];
 
+/** The setting that a key is a name of, here or elsewhere; undefined for none. */
+export function settingNamed(key: string): OtherNames | undefined {
+  return otherNames.find(({ names }) => names.test(key.toLowerCase()));
+}
+
 /** The most elements of a tensor that may be a setting: a window has two. */
 const settingElements = 2;
 
@@ -89,9 +94,8 @@ function written(value: unknown): string {
  * @throws RequestError with the name to use
  */
 export function refuseMisnamedSettings(file: TensorFile, settled: ProblemSettings): void {
-  const meant = (name: string) => otherNames.find(({ names }) => names.test(name.toLowerCase()));
   for (const [key, text] of Object.entries(keptNotes(file, settled))) {
-    const other = meant(key);
+    const other = settingNamed(key);
     if (other === undefined || key === other.setting) continue;
     const { setting, harmless } = other;
     if (harmless.test(text.trim().toLowerCase()) || means(other, text, settled[setting])) continue;
@@ -103,7 +107,7 @@ export function refuseMisnamedSettings(file: TensorFile, settled: ProblemSetting
     );
   }
   for (const [name, { elements }] of file.entries) {
-    const setting = meant(name)?.setting;
+    const setting = settingNamed(name)?.setting;
     if (setting === undefined || elements > settingElements) continue;
     if (settled[setting] !== undefined || settled.ignored?.includes(name) === true) continue;
     throw new RequestError(

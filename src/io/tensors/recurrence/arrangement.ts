@@ -13,7 +13,7 @@ export interface RecurrentArrangement {
 }
 
 /** What a tensor has a row for. */
-export type RecurrentRows = 'tokens' | 'states';
+export type RecurrentRows = 'tokens' | 'states' | 'heads';
 
 /** A tensor of tokens as [batch, tokens, heads, …], copied where heads come first. */
 function tokensFirst(tensor: Tensor, { headsFirst, hasBatch }: RecurrentArrangement): Tensor {
@@ -47,14 +47,15 @@ function transposed({ format, shape, data }: Tensor): Tensor {
 }
 
 /**
- * A tensor as problems of linear attention have it: [batch, tokens, heads, …], or [sequences, heads, key dimension, value
- * dimension].
+ * A tensor as problems of linear attention have it: [batch, tokens, heads, …], [sequences, heads, key dimension, value
+ * dimension], or [heads, …].
  */
 export function arrangeRecurrent(
   tensor: Tensor,
   of: RecurrentRows,
   arrangement: RecurrentArrangement,
 ): Tensor {
+  if (of === 'heads') return tensor;
   if (of === 'tokens') return tokensFirst(tensor, arrangement);
   const shape = tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
   const states = { ...tensor, shape };

@@ -12,7 +12,7 @@ export type StateLayout = (typeof stateLayouts)[number];
 /** Settings of a problem of linear attention that a caller fixes; those left out come from the file, else from defaults. */
 export interface RecurrentSettings extends Pick<ProblemSettings, 'scale' | 'layout' | 'ignored'> {
   readonly family?: RecurrentFamily | undefined;
-  /** The layout of all states that are read; kv by default. */
+  /** The layout of all states that are read; kv by default, vk of mamba2. */
   readonly stateLayout?: StateLayout | undefined;
   /** The ε of q and k divided by √(Σx² + ε); null for none. */
   readonly normalisation?: number | null | undefined;
@@ -61,7 +61,7 @@ export function parseNormalisation(text: string, name = 'normalisation'): number
 const normalisationNotes = ['normalisation', 'use_qk_l2norm', 'use_qk_l2norm_in_kernel'] as const;
 
 /** The note of a file under the first of some keys that it has; undefined if it has none. */
-function noted<T>(
+export function noted<T>(
   file: TensorFile,
   settings: RecurrentSettings,
   keys: readonly string[],
@@ -115,15 +115,18 @@ function parseSequences(text: string, name: string): readonly number[] {
 export function settledRecurrence(
   file: TensorFile,
   settings: RecurrentSettings,
+  family: RecurrentFamily,
 ): SettledRecurrence {
   const { scale, normalisation, stateLayout } = settings;
+  const usualLayout = family === 'mamba2' ? 'vk' : 'kv';
   return {
     scale: scale ?? noted(file, settings, ['scale'], parseScale),
     normalisation:
       normalisation !== undefined
         ? normalisation
         : (noted(file, settings, normalisationNotes, parseNormalisation) ?? null),
-    stateLayout: stateLayout ?? noted(file, settings, ['state_layout'], parseStateLayout) ?? 'kv',
+    stateLayout:
+      stateLayout ?? noted(file, settings, ['state_layout'], parseStateLayout) ?? usualLayout,
     notedSequences: noted(file, settings, ['cu_seqlens'], parseSequences),
   };
 }

@@ -9,6 +9,7 @@ import {
 import {
   recurrentQuantities,
   recurrentQuantityNames,
+  recurrentTensorName,
   type RecurrentFamily,
 } from '../../../problem/index.js';
 import {
@@ -42,10 +43,16 @@ function readingSettings({ problem, recurrence, initialState }: AuditSettings): 
 }
 
 /** The contents of the file that nothing reads; results under prefixes are those of other kernels, and no inputs. */
-function unusedBeside({ ofAttention, ofGradients, unknown }: UnusedNames): UnusedNames {
-  const gradients = recurrentQuantityNames.filter((name) => recurrentQuantities[name].isGradient);
+function unusedBeside(
+  { ofAttention, ofGradients, unknown }: UnusedNames,
+  family: RecurrentFamily,
+): UnusedNames {
+  const nameOf = (name: string) => recurrentTensorName(family, name);
+  const gradients = recurrentQuantityNames
+    .filter((name) => recurrentQuantities[name].isGradient)
+    .map(nameOf);
   const isResult = (name: string) =>
-    recurrentQuantityNames.some((one) => name === one || name.endsWith(`.${one}`));
+    recurrentQuantityNames.map(nameOf).some((one) => name === one || name.endsWith(`.${one}`));
   const own = unknown.filter((name) => gradients.some((one) => one === name));
   return {
     ofAttention,
@@ -90,13 +97,15 @@ export async function auditRecurrence(
     },
   );
   const origin = await originOf(work, { read: { tensors: read.names, notes: [] } }, sources);
-  const notes = withoutInputs.map((name) => `${name} is not judged, since there is no dout`);
+  const notes = withoutInputs.map(
+    (name) => `${recurrentTensorName(family, name)} is not judged, since there is no dout`,
+  );
   return createRecurrentReport(
     read.problem,
     audit,
     {
       ...origin,
-      unused: origin.unused ? unusedBeside(origin.unused) : null,
+      unused: origin.unused ? unusedBeside(origin.unused, family) : null,
       seconds: secondsSince(start),
     },
     notes,

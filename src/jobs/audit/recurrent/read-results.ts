@@ -12,6 +12,8 @@ import {
   recurrentQuantities,
   recurrentQuantityNames,
   recurrentQuantityShape,
+  recurrentTensorName,
+  type RecurrentFamily,
   type RecurrentGradientInputs,
   type RecurrentResults,
 } from '../../../problem/index.js';
@@ -39,8 +41,8 @@ export interface ReadResults {
 }
 
 /** Prefixes in front of a result's name that a file has, as in "chunk". */
-function prefixesOf({ entries }: TensorFile): string[] {
-  const ends = recurrentQuantityNames.map((name) => `.${name}`);
+function prefixesOf({ entries }: TensorFile, family: RecurrentFamily): string[] {
+  const ends = recurrentQuantityNames.map((name) => `.${recurrentTensorName(family, name)}`);
   const found = [...entries.keys()].flatMap((name) =>
     ends.filter((end) => name.endsWith(end)).map((end) => name.slice(0, -end.length)),
   );
@@ -48,14 +50,14 @@ function prefixesOf({ entries }: TensorFile): string[] {
 }
 
 /** @throws RequestError that says how to name the results */
-function rejectNothing(file: TensorFile): never {
-  const prefixes = prefixesOf(file);
+function rejectNothing(file: TensorFile, family: RecurrentFamily): never {
+  const prefixes = prefixesOf(file, family);
   const some =
     prefixes.length === 0
       ? 'name them with --output <file>[:tensor], --final-state and so on'
       : `give ${prefixes.map((prefix) => `--results ${printable(prefix)}`).join(' or ')}`;
   throw new RequestError(
-    `${printable(file.path)}: has no tensor ${recurrentQuantityNames.map(quoted).join(', ')} to judge; ${some}`,
+    `${printable(file.path)}: has no tensor ${recurrentQuantityNames.map((name) => quoted(recurrentTensorName(family, name))).join(', ')} to judge; ${some}`,
   );
 }
 
@@ -63,6 +65,7 @@ function rejectNothing(file: TensorFile): never {
 async function prefixedPlaces(
   file: TensorFile,
   results: string,
+  family: RecurrentFamily,
 ): Promise<Partial<Record<string, string>>> {
   const colon = results.lastIndexOf(':');
   const path = colon < 0 ? '' : results.slice(0, colon);
@@ -71,11 +74,11 @@ async function prefixedPlaces(
   const source = path === '' ? file : await file.beside.open(path, {});
   try {
     const found = recurrentQuantityNames.flatMap((name) => {
-      const tensor = recurrentTensor(source, name, prefix);
+      const tensor = recurrentTensor(source, name, { family, prefix });
       return tensor === null ? [] : [[name, `${path}:${tensor}`] as const];
     });
     if (found.length > 0) return Object.fromEntries(found);
-    const known = prefixesOf(source);
+    const known = prefixesOf(source, family);
     throw new RequestError(
       `${printable(source.path)}: has no result under --results ${quoted(results)}; ${known.length === 0 ? 'name results with --output, --final-state and so on' : `there are ${known.map(printable).join(', ')}`}`,
     );
@@ -88,6 +91,7 @@ async function prefixedPlaces(
 async function resultPlaces(
   file: TensorFile,
   places: RecurrentPlaces,
+  family: RecurrentFamily,
 ): Promise<Partial<Record<string, string>>> {
   const named = Object.fromEntries(
     recurrentQuantityNames.flatMap((name) => {
@@ -96,13 +100,13 @@ async function resultPlaces(
     }),
   );
   if (places.results !== undefined)
-    return { ...(await prefixedPlaces(file, places.results)), ...named };
+    return { ...(await prefixedPlaces(file, places.results, family)), ...named };
   if (Object.keys(named).length > 0) return named;
   const own = recurrentQuantityNames.flatMap((name) => {
-    const tensor = recurrentTensor(file, name);
+    const tensor = recurrentTensor(file, name, { family });
     return tensor === null ? [] : [[name, `:${tensor}`] as const];
   });
-  return own.length === 0 ? rejectNothing(file) : Object.fromEntries(own);
+  return own.length === 0 ? rejectNothing(file, family) : Object.fromEntries(own);
 }
 
 /** @throws RequestError for a tensor that has another shape than its quantity */
@@ -135,8 +139,11 @@ function reader(
   return async (place, name, of, wanted) => {
     const { tensor, source } = await readStoredArgument(place, file, name);
     const arranged = arrangeRecurrent(tensor, of, arrangement);
-    const lies =
-      of === 'tokens' ? '[batch, tokens, heads, …]' : '[sequences, heads, key dim, value dim]';
+    const lies = {
+      tokens: '[batch, tokens, heads, …]',
+      states: '[sequences, heads, key dim, value dim]',
+      heads: '[heads, …]',
+    }[of];
     checkShape(
       `${printable(source.path)}: tensor ${quoted(source.tensor)}`,
       arranged,
@@ -149,8 +156,13 @@ function reader(
 }
 
 /** The place of an input of gradients: named, else the problem file's own; undefined where there is none. */
-function inputPlace(file: TensorFile, name: string, named: string | undefined): string | undefined {
-  const own = recurrentTensor(file, name);
+function inputPlace(
+  file: TensorFile,
+  name: string,
+  family: RecurrentFamily,
+  named: string | undefined,
+): string | undefined {
+  const own = recurrentTensor(file, name, { family });
   return named ?? (own === null ? undefined : `:${own}`);
 }
 
@@ -185,8 +197,8 @@ export async function readResults(
   };
   const sources: Record<string, TensorSource> = {};
   const read = reader(file, of, sources);
-  const found = await resultPlaces(file, places);
-  const dout = inputPlace(file, 'dout', places.dout);
+  const found = await resultPlaces(file, places, problem.family);
+  const dout = inputPlace(file, 'dout', problem.family, places.dout);
   const results: Partial<Record<string, Tensor>> = {};
   const withoutInputs: string[] = [];
   for (const name of recurrentQuantityNames) {
@@ -209,7 +221,7 @@ export async function readResults(
   if (judged.length === 0)
     refuse('has gradients alone, and no gradient of the output; give it as --dout <file>[:tensor]');
   const hasGradients = judged.some((name) => name.startsWith('d'));
-  const last = inputPlace(file, 'dfinal_state', places.dfinalState);
+  const last = inputPlace(file, 'dfinal_state', problem.family, places.dfinalState);
   const gradientInputs =
     dout === undefined || !hasGradients
       ? undefined

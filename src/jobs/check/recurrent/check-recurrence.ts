@@ -1,35 +1,36 @@
 import {
   checkRecurrentKernel,
-  recurrentLawIds,
-  resolveRecurrentPromises,
+  planRecurrentCheck,
+  type RecurrentCheckPlan,
   type RecurrentCheckResult,
+  type RecurrentCheckScope,
+  type RecurrentFailure,
   type RecurrentLawId,
   type RecurrentLawResult,
   type RecurrentPromises,
-  type RecurrentRegimeName,
-  type ResolvedRecurrentPromises,
 } from '../../../../properties/index.js';
 import {
   createRecurrentCheckReport,
-  kernelDoesNotRun,
   type CheckReport,
   type SavedViolation,
 } from '../../../report/json/check/index.js';
 import { secondsSince } from '../../audit/index.js';
-import { rejectNothingTried, type CheckScopeRequest } from '../run.js';
+import { changedPromises, startCheckThreads } from '../check-threads.js';
+import {
+  rejectEmptyPlan,
+  rejectNothingTried,
+  threadsWorth,
+  untriedLaws,
+  type CheckConduct,
+  type CheckLimitsRequest,
+} from '../run.js';
 import type { RecurrenceUnderTest, RecurrentExecutionFailure } from './recurrence-under-test.js';
 
 /** A kernel of linear attention to try, and its promises. */
-export interface RecurrentCheckRequest extends Omit<CheckScopeRequest, 'scope'> {
-  /** All where they are left out. */
-  readonly laws?: readonly RecurrentLawId[] | undefined;
-  readonly regimes?: readonly RecurrentRegimeName[] | undefined;
+export interface RecurrentCheckRequest extends CheckLimitsRequest, CheckConduct {
+  readonly scope: RecurrentCheckScope;
   readonly underTest: RecurrenceUnderTest;
   readonly promises: RecurrentPromises;
-  /** Whether a promised property that was never tried fails the check. */
-  readonly strict?: boolean | undefined;
-  /** The tool's version. */
-  readonly version: string;
 }
 
 /** Callbacks of a check of linear attention in progress. */
@@ -38,29 +39,41 @@ export interface RecurrentCheckCallbacks {
   readonly progress?: (share: number) => void;
   /** Keeps the problems of violations for replay; default: keeps none. */
   readonly saveFailures?: (
-    results: readonly RecurrentLawResult[],
+    results: readonly Pick<RecurrentLawResult, 'id' | 'failure'>[],
   ) => Promise<ReadonlyMap<RecurrentLawId, SavedViolation>>;
   /** Keeps the problem that a kernel could not answer; returns the reason, with the place. */
   readonly saveExecutionFailure?: (failure: RecurrentExecutionFailure) => Promise<string>;
 }
 
-/** The result of a check that could not begin. */
-function untried(
-  { laws = recurrentLawIds, seed }: RecurrentCheckRequest,
-  promises: ResolvedRecurrentPromises,
-  seconds: number,
-): RecurrentCheckResult {
-  const results = laws.map((id): RecurrentLawResult => ({
-    id,
-    strength: promises.laws[id],
-    status: 'untried',
-    runs: 0,
-    tried: 0,
-    skipped: kernelDoesNotRun,
-    seconds: 0,
-    failure: null,
-  }));
-  return { pass: false, seed, seconds, outOfTime: false, laws: results };
+async function tryProperties(
+  request: RecurrentCheckRequest,
+  plan: RecurrentCheckPlan,
+  progress: (share: number) => void,
+): Promise<RecurrentCheckResult> {
+  const { underTest, promises, scope, runs, seed, seconds, bail } = request;
+  const start = performance.now();
+  const used = threadsWorth(plan.laws, request);
+  const { elsewhere: model } = underTest;
+  const apart =
+    model === null || used === 0
+      ? undefined
+      : startCheckThreads<RecurrentLawId, RecurrentFailure>(used, {
+          contract: 'recurrent',
+          model,
+          promises: changedPromises(underTest.promises, promises),
+          scope,
+          seed,
+        });
+  return checkRecurrentKernel(underTest.kernel, promises, {
+    ...scope,
+    apart,
+    runs,
+    seed,
+    seconds,
+    bail,
+    progress: (done, total) =>
+      progress(Math.min(1, Math.max(done / total, secondsSince(start) / seconds))),
+  }).finally(() => apart?.close());
 }
 
 /**
@@ -71,29 +84,26 @@ export async function checkRecurrence(
   request: RecurrentCheckRequest,
   callbacks: RecurrentCheckCallbacks = {},
 ): Promise<CheckReport> {
-  const { underTest, laws, regimes, seed, runs, seconds, bail, strict, version } = request;
+  const { underTest, scope, seed, runs, strict, version } = request;
   const {
     progress = () => undefined,
     saveFailures = async () => new Map<RecurrentLawId, SavedViolation>(),
     saveExecutionFailure = async ({ reason }) => reason,
   } = callbacks;
-  const promises = resolveRecurrentPromises(request.promises);
+  const plan = planRecurrentCheck(request.promises, scope);
+  rejectEmptyPlan(plan);
   const start = performance.now();
-  const share = (done: number, total: number) =>
-    progress(Math.min(1, Math.max(done / total, secondsSince(start) / seconds)));
+  const { promises } = plan;
   const broken = await underTest.whyNotRunning(promises);
   const result =
     broken === null
-      ? await checkRecurrentKernel(underTest.kernel, request.promises, {
-          laws,
-          regimes,
+      ? await tryProperties(request, plan, progress)
+      : untriedLaws<RecurrentLawId, RecurrentFailure>(
+          plan.laws,
+          promises.laws,
           seed,
-          runs,
-          seconds,
-          bail,
-          progress: share,
-        })
-      : untried(request, promises, secondsSince(start));
+          secondsSince(start),
+        );
   if (broken === null) rejectNothingTried(result.laws);
   return createRecurrentCheckReport(result, {
     version,

@@ -2,19 +2,30 @@ import {
   emulateRecurrence,
   findRecurrentFault,
   findRecurrentModel,
+  readRecurrentSettings,
   recurrentFaults,
   recurrentModels,
   type RecurrentFault,
   type RecurrentModel,
+  type RecurrentModelSettings,
 } from '../../../../kernels/index.js';
-import { UnsupportedProblem, type RecurrentKernel } from '../../../../properties/index.js';
+import {
+  UnsupportedProblem,
+  type RecurrentConfiguration,
+  type RecurrentKernel,
+} from '../../../../properties/index.js';
+import type { RecurrentDeclaration } from '../../../audit/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { RecurrenceUnderTest } from './recurrence-under-test.js';
 
 /** The model's kernel, which declines what the model refuses, and what the fault leaves open. */
-function kernelOf(model: RecurrentModel, fault: RecurrentFault | undefined): RecurrentKernel {
+function kernelOf(
+  model: RecurrentModel,
+  settings: RecurrentModelSettings,
+  fault: RecurrentFault | undefined,
+): RecurrentKernel {
   return (problem, gradientInputs) => {
-    const arithmetic = model.arithmetic(problem);
+    const arithmetic = model.arithmetic(problem, settings);
     const { chunk } = arithmetic;
     const applies = fault?.appliesTo({ problem, chunk, gradientInputs }) === true;
     try {
@@ -39,29 +50,79 @@ function known<T>(found: T | undefined, what: string, name: string, names: reado
   return found;
 }
 
+/** A model of linear attention. @throws RequestError for an unknown name */
+export function recurrentModelNamed(name: string): RecurrentModel {
+  const names = recurrentModels.map((one) => one.name);
+  return known(findRecurrentModel(name), 'kernel model', name, names);
+}
+
+/** What chosen settings declare of a model; nothing where none is chosen, since any kernel may be so. */
+export function declaredBySettings({
+  chunk,
+  formats,
+}: RecurrentModelSettings): RecurrentDeclaration {
+  const state = formats?.state as RecurrentDeclaration['state'];
+  return {
+    ...(chunk === undefined ? {} : { form: 'chunked' as const, chunk }),
+    ...(state && { state }),
+  };
+}
+
+/** The model in its other settings, but for those that are chosen. */
+function configurationsOf(
+  model: RecurrentModel,
+  chosen: ReadonlyMap<string, string>,
+  fault: RecurrentFault | undefined,
+): Readonly<Record<string, RecurrentConfiguration>> {
+  const others = model.configurations
+    .map((changed) => Object.entries(changed))
+    .filter((changed) => !changed.some(([key]) => chosen.has(key)));
+  return Object.fromEntries(
+    others.map((changed) => {
+      const settings = readRecurrentSettings(model, new Map([...chosen, ...changed]));
+      const kernel = kernelOf(model, settings, fault);
+      const name = changed.map(([key, value]) => `${key}=${value}`).join(' ');
+      return [name, { kernel, declared: declaredBySettings(settings) }];
+    }),
+  );
+}
+
 /**
  * An emulated kernel of linear attention to try, which gives gradients.
  * @param name of the model
- * @param variant the fault to be found; none if undefined
- * @throws RequestError for an unknown model or fault
+ * @param settings as text, by key; a variant among them is the bug to be found
+ * @throws RequestError for an unknown model, setting or fault
  */
-export function emulatedRecurrence(name: string, variant?: string): RecurrenceUnderTest {
-  const models = recurrentModels.map((one) => one.name);
-  const model = known(findRecurrentModel(name), 'kernel model', name, models);
+export function emulatedRecurrence(
+  name: string,
+  settings: ReadonlyMap<string, string> = new Map(),
+): RecurrenceUnderTest {
+  const model = recurrentModelNamed(name);
+  const chosen = new Map(settings);
+  chosen.delete('variant');
+  const variant = settings.get('variant');
   const faults = recurrentFaults.map(({ id }) => id);
   const fault =
     variant === undefined
       ? undefined
       : known(findRecurrentFault(variant), 'bug of kernels', variant, faults);
+  const parsed = readRecurrentSettings(model, chosen);
   return {
-    kernel: kernelOf(model, fault),
-    promises: { gradients: true, deterministic: true },
+    kernel: kernelOf(model, parsed, fault),
+    promises: {
+      gradients: true,
+      deterministic: true,
+      declared: declaredBySettings(parsed),
+      configurations: configurationsOf(model, chosen, fault),
+      ...(parsed.chunk === undefined ? {} : { chunk: parsed.chunk }),
+    },
     reported: {
       command: null,
       model: name,
-      settings: variant === undefined ? {} : { variant },
+      settings: Object.fromEntries(settings),
       judgedAs: null,
     },
+    elsewhere: { name, settings },
     whyNotRunning: async () => null,
     close: async () => undefined,
   };

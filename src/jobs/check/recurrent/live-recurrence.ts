@@ -12,6 +12,7 @@ export function liveRecurrence(live: LiveRecurrence, command: string): Recurrenc
       outputsOf(await live.run({ problem, gradients }), { command }),
     promises: {},
     reported: { command, model: null, settings: {}, judgedAs: null },
+    elsewhere: null,
     whyNotRunning: async (promises) => {
       const posed = ordinaryRecurrence(promises);
       const failure = await firstFailure(() => live.run(posed), command);

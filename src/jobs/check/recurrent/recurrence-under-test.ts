@@ -5,6 +5,7 @@ import type {
   ResolvedRecurrentPromises,
 } from '../../../../properties/index.js';
 import type { ReportedKernel } from '../../../report/json/check/index.js';
+import type { LibraryModel } from '../kernel-under-test.js';
 
 /** The reason that a kernel of linear attention cannot be run at all. */
 export interface RecurrentExecutionFailure {
@@ -20,6 +21,8 @@ export interface RecurrenceUnderTest {
   /** The kernel's own promises. */
   readonly promises: RecurrentPromises;
   readonly reported: ReportedKernel;
+  /** The model from which another thread can create the same kernel; null if it cannot. */
+  readonly elsewhere: LibraryModel | null;
   /**
    * Tries it on an ordinary problem before anything else: null when it gives an answer, right or wrong.
    * @throws RequestError for an unknown command

@@ -175,8 +175,32 @@ function decisionsSection({ decisions, losses }: Certificate): Html {
   );
 }
 
-/** The certificate as one HTML page that loads nothing, with the program's lines beside their shares of the error. */
-export function renderCertificatePage(certificate: Certificate, ptx: string): string {
+/** The launches of a chain; nothing for a launch by itself. */
+function launchList({ chain }: Certificate): Html {
+  if (chain === null) return join();
+  const items = chain.map(({ entry, path }) => element('li', {}, `${entry} of ${path}`));
+  return element('ol', {}, items);
+}
+
+/** The programs of a certificate, of a chain under the names of its launches. */
+function programSection(certificate: Certificate, ptx: readonly string[]): Html {
+  const { chain } = certificate;
+  if (chain === null) return section('program', 'The program', programListing(certificate, ptx[0]));
+  const parts = chain.map(({ entry }, i) =>
+    join(
+      element('h3', {}, `Launch ${i + 1}: ${entry}`),
+      programListing(certificate, ptx[i], i + 1),
+    ),
+  );
+  return section('program', 'The programs', ...parts);
+}
+
+/**
+ * The certificate as one HTML page that loads nothing, with the program's lines beside their shares of the error.
+ *
+ * @param ptx the text of the kernel of each launch
+ */
+export function renderCertificatePage(certificate: Certificate, ptx: readonly string[]): string {
   const { status, reasons, launch, run, outputs, algebra, idioms } = certificate;
   const { silent, tool, created, seconds } = certificate;
   const word = certificateTitles[status];
@@ -198,6 +222,7 @@ export function renderCertificatePage(certificate: Certificate, ptx: string): st
         section(
           'order',
           'Memory and order',
+          launchList(certificate),
           element('p', {}, run.sentence),
           sentences(harmlessLines(run)),
         ),
@@ -216,7 +241,7 @@ export function renderCertificatePage(certificate: Certificate, ptx: string): st
             silent.map((one) => element('li', {}, one)),
           ),
         ),
-        section('program', 'The program', programListing(certificate, ptx)),
+        programSection(certificate, ptx),
       ),
       element(
         'footer',

@@ -1,4 +1,4 @@
-import type { Certificate } from '../../../jobs/index.js';
+import type { Certificate, CertificatePlace } from '../../../jobs/index.js';
 import { element, type Html } from '../../layout/index.js';
 
 /** Lines of the program that are shown around a line with a share or a decision. */
@@ -21,29 +21,32 @@ interface Marks {
   losses: number;
 }
 
-/** Marks by line. */
-function marksOf({ outputs, decisions, losses }: Certificate): ReadonlyMap<number, Marks> {
+/** Marks by line of a launch. */
+function marksOf(
+  { outputs, decisions, losses }: Certificate,
+  launch: number | null,
+): ReadonlyMap<number, Marks> {
   const marks = new Map<number, Marks>();
-  const at = (site: string): Marks | null => {
-    const line = lineOf(site);
-    if (line === null) return null;
+  const at = (place: CertificatePlace): Marks | null => {
+    const line = lineOf(place.site);
+    if (line === null || place.launch !== launch) return null;
     const known = marks.get(line) ?? { share: 0, output: '', decisions: 0, losses: 0 };
     marks.set(line, known);
     return known;
   };
   for (const { name, rounding } of outputs)
-    for (const { site, share } of rounding?.shares ?? []) {
+    for (const { share, ...place } of rounding?.shares ?? []) {
       if (Math.abs(share) < leastShare) continue;
-      const mark = at(site);
+      const mark = at(place);
       if (mark !== null && Math.abs(share) > Math.abs(mark.share))
         [mark.share, mark.output] = [share, name];
     }
-  for (const { site, count } of decisions) {
-    const mark = at(site);
+  for (const { count, ...place } of decisions) {
+    const mark = at(place);
     if (mark !== null) mark.decisions += count;
   }
-  for (const { site, count } of losses) {
-    const mark = at(site);
+  for (const { count, ...place } of losses) {
+    const mark = at(place);
     if (mark !== null) mark.losses += count;
   }
   return marks;
@@ -77,10 +80,18 @@ function row(line: number, text: string, mark: Marks | undefined): Html {
   );
 }
 
-/** The lines of the program that make an error, decide or lose, with some around them; … stands for others. */
-export function programListing(certificate: Certificate, ptx: string): Html {
+/**
+ * The lines of the program that make an error, decide or lose, with some around them; … stands for others.
+ *
+ * @param launch the number of the program's launch in a chain; null for a launch by itself
+ */
+export function programListing(
+  certificate: Certificate,
+  ptx: string,
+  launch: number | null = null,
+): Html {
   const lines = ptx.split('\n');
-  const marks = marksOf(certificate);
+  const marks = marksOf(certificate, launch);
   const shown = new Set<number>();
   for (const line of marks.keys())
     for (let near = line - context; near <= line + context; near++)
@@ -93,7 +104,8 @@ export function programListing(certificate: Certificate, ptx: string): Html {
     rows.push(row(line, lines[line - 1].replaceAll('\t', '  '), marks.get(line)));
     last = line;
   }
-  const caption = 'Lines of the PTX that make an error, decide or lose a value';
+  const of = launch === null ? '' : ` of launch ${launch}`;
+  const caption = `Lines of the PTX${of} that make an error, decide or lose a value`;
   return element(
     'div',
     { class: 'table', role: 'group', 'aria-label': caption, tabindex: 0 },

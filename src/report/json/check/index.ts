@@ -19,7 +19,12 @@ export {
   type CheckedLaw,
   type SavedViolation,
 } from './check-report.js';
-export { createRecurrentCheckReport, type RecurrentProvenance } from './recurrent-report.js';
+export {
+  createRecurrentCheckReport,
+  reportedRecurrentPromises,
+  reportedRecurrentViolation,
+  type RecurrentProvenance,
+} from './recurrent-report.js';
 export {
   createInvarianceReport,
   type InvarianceProvenance,

@@ -1,5 +1,4 @@
 import {
-  faultKind,
   recurrentLaws,
   type FoundRecurrentFailure,
   type RecurrentCheckResult,
@@ -23,7 +22,9 @@ import {
 } from './check-report.js';
 
 /** The promises that are reported: plain data. */
-function reportedRecurrentPromises(promises: ResolvedRecurrentPromises): ReportedRecurrentPromises {
+export function reportedRecurrentPromises(
+  promises: ResolvedRecurrentPromises,
+): ReportedRecurrentPromises {
   const { families, formats, dims, groupSizes, packed, initialState, normalisation } = promises;
   const { infiniteGates, gradients, deterministic, chunk, declared } = promises;
   return {
@@ -42,18 +43,21 @@ function reportedRecurrentPromises(promises: ResolvedRecurrentPromises): Reporte
   };
 }
 
-/** Violations in the same words, but for numbers, have one cause. */
-function reportedRecurrentViolation(
+/**
+ * A violation in its reported form, which shares no data with the failure.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function reportedRecurrentViolation(
   failure: FoundRecurrentFailure,
-  saved: SavedViolation,
+  saved: SavedViolation = notSaved,
 ): ReportedViolation {
-  const { statement, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  const { statement, kind, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
   const { problem } = lawCase.posed;
   return {
     statement,
     cause: null,
     hint: null,
-    kind: faultKind(statement),
+    kind: { ...kind, equivalents: [...kind.equivalents] },
     choice: lawCase.choice,
     regime,
     round,
@@ -71,11 +75,7 @@ function checkedLaw(
 ): CheckedLaw {
   return {
     ...law,
-    unsupported: law.runs - law.tried,
-    sizes: null,
-    widened: [],
-    violation:
-      failure === null ? null : reportedRecurrentViolation(failure, saved.get(law.id) ?? notSaved),
+    violation: failure === null ? null : reportedRecurrentViolation(failure, saved.get(law.id)),
   };
 }
 
@@ -93,10 +93,9 @@ export function createRecurrentCheckReport(
   { laws, ...result }: Omit<RecurrentCheckResult, 'pass'>,
   { promises, saved, ...provenance }: RecurrentProvenance,
 ): CheckReport {
-  const runs = laws.reduce((sum, law) => sum + law.runs, 0);
   const checked = laws.map((law) => checkedLaw(law, saved));
   return assembleCheckReport(
-    { ...result, laws: checked, runs, notes: [] },
+    { ...result, laws: checked, notes: [] },
     {
       ...provenance,
       contract: 'recurrent',

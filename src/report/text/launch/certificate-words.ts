@@ -28,8 +28,9 @@ export function shortNumber(value: number): string {
 }
 
 /** "kernel.py:88 (line 1258: cvt.rn.f16x2.f32)", or the site alone. */
-function placeText({ site, source }: CertificatePlace): string {
-  return source === null ? site : `${sourceText(source)} (${site})`;
+function placeText({ launch, site, source }: CertificatePlace): string {
+  const where = launch === null ? site : `launch ${launch}, ${site}`;
+  return source === null ? where : `${sourceText(source)} (${where})`;
 }
 
 /** Where real values are farthest from the contract, if they are not the contract's. */
@@ -216,7 +217,7 @@ export function scheduleLines({ runs, outputs }: ScheduleCertificate): readonly 
 /** Races that change no output, a sentence each, indented. */
 export function harmlessLines({ harmlessRaces }: Certificate['run']): readonly string[] {
   return harmlessRaces.map(
-    ({ lines, races }) =>
-      `  ${formatGroupedCount(races, 'race')} at lines ${lines.join(', ')}: what is loaded there becomes part of no output, decides nothing and is no address`,
+    ({ launch, lines, races }) =>
+      `  ${formatGroupedCount(races, 'race')} at ${launch === null ? '' : `launch ${launch}, `}lines ${lines.join(', ')}: what is loaded there becomes part of no output, decides nothing and is no address`,
   );
 }

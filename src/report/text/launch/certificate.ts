@@ -79,11 +79,14 @@ function placeLines(
 export function renderCertificate(certificate: Certificate, isAll: boolean): string {
   const { status, reasons, launch, run, outputs, algebra, idioms, influence, same, schedules } =
     certificate;
-  const { contract, decisions, losses, silent } = certificate;
-  const head = `${certificateTitles[status]}: ${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
+  const { chain, contract, decisions, losses, silent } = certificate;
+  const what =
+    chain === null ? '' : `${formatGroupedCount(chain.length, 'launch', 'launches')}, the last `;
+  const head = `${certificateTitles[status]}: ${what}${plainText(launch.entry)} of ${launch.path}, ${launch.architecture}`;
   return [
     reasons.length === 0 ? head : `${head}: ${reasons.join('; ')}`,
     '',
+    ...(chain ?? []).map(({ entry, path }, i) => `Launch ${i + 1}: ${plainText(entry)} of ${path}`),
     `Memory and order: ${run.sentence}`,
     ...harmlessLines(run),
     ...outputs.map((output) => `Meaning of ${output.name}: ${coverageText(output)}`),

@@ -130,9 +130,10 @@ export function setForward(
   { block, work, writes, read, gradient, outputs }: ChunkBack,
 ): void {
   const { scale, inputs, keyDim, valueDim, of, operation, w, made, rawKey, rawQuery, copied } = m;
-  const { count: n, gateSums, beta, v } = block;
+  const { count: n, gateSums, gateErrorSums, beta, v } = block;
   const { matrices, terms } = work;
-  const endErrors = (at: number) => inputs.ofDecay(gateSums[(n - 1) * keyDim + (at % keyDim)], n);
+  const endErrors = (at: number) =>
+    inputs.ofDecay(gateSums[(n - 1) * keyDim + (at % keyDim)], n, gateErrorSums[n - 1]);
   const least = of.operand.least;
   for (let i = 0; i < n * valueDim; i++) {
     const value = scale * outputs[i];

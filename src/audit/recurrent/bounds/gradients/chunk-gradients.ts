@@ -37,11 +37,11 @@ function setPairs(m: ChunkMachine, { block, work, rows }: ChunkBack, isDelta: bo
 /** Adds what the states before and behind the chunk make of dq, dk and dβ. */
 function addStates(m: ChunkMachine, { block, work, rows }: ChunkBack, isDelta: boolean): void {
   const { inputs, keyDim, w, made } = m;
-  const { count: n, gateSums, beta, k, decay } = block;
+  const { count: n, gateSums, gateErrorSums, beta, k, decay } = block;
   const factors = new Float64Array(keyDim).fill(1);
   for (let at = n * keyDim - 1; at >= 0; at--) {
     const i = at % keyDim;
-    const ofEnd = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n);
+    const ofEnd = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n, gateErrorSums[n - 1]);
     addTimes(rows.dk, at, w.ofKeys, at, [factors[i], compose(made, ofEnd)]);
     factors[i] *= decay[at];
   }
@@ -88,7 +88,7 @@ function stepBack(
   isDelta: boolean,
 ): void {
   const { inputs, keyDim, valueDim, of, operation, sum, products, w } = m;
-  const { count: n, gateSums } = block;
+  const { count: n, gateSums, gateErrorSums } = block;
   const { exact, norms } = gradient;
   const { endDecay } = work.matrices;
   const size = { rows: keyDim, inner: n, columns: valueDim };
@@ -96,7 +96,7 @@ function stepBack(
   w.ofWrites.error.set(w.ownErrors);
   let largestShare = 0;
   for (let i = 0; i < keyDim; i++) {
-    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n);
+    const ofDecay = inputs.ofDecay(gateSums[(n - 1) * keyDim + i], n, gateErrorSums[n - 1]);
     const share = endDecay[i] * compose(ofDecay, 2 * operation, sum);
     largestShare = Math.max(largestShare, share);
     for (let at = i * valueDim; at < (i + 1) * valueDim; at++) {

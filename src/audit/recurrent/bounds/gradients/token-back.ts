@@ -55,7 +55,7 @@ export interface TokenShares {
 
 /** The shares of token t of a block. */
 export function sharesOf(
-  { k, q, beta, decay, gates }: TokenBlock,
+  { k, q, beta, decay, gates, gateErrors }: TokenBlock,
   t: number,
   isDelta: boolean,
   { inputs, shape, roundings }: WriterContext,
@@ -65,7 +65,10 @@ export function sharesOf(
     key += k[i] ** 2;
     query += q[i] ** 2;
     largestDecay = Math.max(largestDecay, decay[i]);
-    ofDecay = Math.max(ofDecay, compose(inputs.ofDecay(gates[i], 1), 2 * roundings.operation));
+    ofDecay = Math.max(
+      ofDecay,
+      compose(inputs.ofDecay(gates[i], 1, gateErrors[t]), 2 * roundings.operation),
+    );
   }
   const strength = isDelta ? beta[t] : 0;
   return {

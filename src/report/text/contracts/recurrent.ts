@@ -4,30 +4,28 @@ import {
   type JudgedRecurrence,
   type RecurrentIdentity,
   type SpreadTest,
-} from '../../audit/index.js';
-import { formatNumber, formatUse, plainText, shareUsed } from '../../words/index.js';
+} from '../../../audit/index.js';
+import { formatNumber, formatUse, plainText, shareUsed } from '../../../words/index.js';
 import {
   describeReportedRecurrence,
   fromReported,
-  type FileReport,
   type RecurrentReport,
   type ReportedRecurrentQuantity,
-} from '../json/index.js';
-import { heading, type Cell, type Section } from '../layout/index.js';
+} from '../../json/index.js';
+import { heading, type Cell, type Section } from '../../layout/index.js';
 import {
   clauseList,
   findingLines,
   inputBlock,
-  renderAudit,
   verdictLines,
   type AuditRenderOptions,
-} from './audit.js';
-import { notesSection, warningsSection } from './audit-summary.js';
-import { failedRowsSection } from './audit-tests.js';
-import { failureSection } from './failure.js';
-import { elementTestRows, labelledCells, statisticRow } from './gradient-tests.js';
-import { joinBlocks, settingOf } from './setting.js';
-import type { TestRow } from './test-words.js';
+} from '../audit.js';
+import { notesSection, warningsSection } from '../audit-summary.js';
+import { failedRowsSection } from '../audit-tests.js';
+import { failureSection } from '../failure.js';
+import { elementTestRows, labelledCells, statisticRow } from '../gradient-tests.js';
+import { joinBlocks, settingOf } from '../setting.js';
+import type { TestRow } from '../test-words.js';
 
 /** Every test of a quantity that takes part in the verdict. */
 function rowsOf(quantity: ReportedRecurrentQuantity): TestRow[] {
@@ -157,7 +155,7 @@ function recurrenceSection({ problem }: RecurrentReport): Section {
  * The report on a kernel of linear attention for a terminal, newline at the end, as `renderAudit` gives that of others: the verdict,
  * what fails, the problem, and a table of the quantities and of sums that are one number. `full` prints every test and the inputs.
  */
-function renderRecurrent(report: RecurrentReport, options: AuditRenderOptions = {}): string {
+export function renderRecurrent(report: RecurrentReport, options: AuditRenderOptions = {}): string {
   const setting = settingOf(options);
   const { section, indented } = setting;
   const isFull = options.full === true;
@@ -179,11 +177,4 @@ function renderRecurrent(report: RecurrentReport, options: AuditRenderOptions = 
     section(identitiesSection(report)),
     ...(isFull ? [section(recurrentTestsSection(report)), inputBlock(report, setting)] : []),
   ]);
-}
-
-/** The report of one file of any kind for a terminal, newline at the end. */
-export function renderFileReport(report: FileReport, options: AuditRenderOptions = {}): string {
-  return report.kind === 'recurrent-audit'
-    ? renderRecurrent(report, options)
-    : renderAudit(report, options);
 }

@@ -1,4 +1,4 @@
-import type { RecurrentArithmetic, RecurrentRounding } from './arithmetic.js';
+import type { RecurrentArithmetic, RecurrentRounding } from '../arithmetic.js';
 
 /** Rows `first` to `end` of the inverse, row by row, of a diagonal block on its own. */
 function substitute(

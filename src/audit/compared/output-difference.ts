@@ -1,7 +1,7 @@
-import type { AttentionReference } from '../../oracles/index.js';
-import type { RowSelection, RowsOf } from '../problem/index.js';
-import { elementAt, type Coordinates } from './kernel-outputs.js';
-import { createRowLocator } from './rows/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { RowSelection, RowsOf } from '../../problem/index.js';
+import { elementAt, type Coordinates } from '../kernel-outputs.js';
+import { createRowLocator } from '../rows/index.js';
 import { signedRankTest, type SignedRank } from './signed-rank.js';
 
 /** Queries of a tile of a head, by which differences are located. */

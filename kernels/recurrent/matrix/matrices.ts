@@ -1,4 +1,4 @@
-import type { RecurrentArithmetic } from './arithmetic.js';
+import type { RecurrentArithmetic } from '../arithmetic.js';
 
 /** Products of row-major fp64 matrices; sizes are [rows, inner, columns]. A factor of 0 adds nothing, whatever it is multiplied with. */
 

@@ -4,14 +4,20 @@ import type {
   RecurrentAudit,
   RecurrentIdentity,
   SpreadTest,
-} from '../../audit/index.js';
-import type { FormatName } from '../../formats/index.js';
-import type { Quantity, RecurrentFamily, RecurrentProblem } from '../../problem/index.js';
-import { formatCount, formatNumber } from '../../words/index.js';
-import type { Provenance, ReportHead } from './audit-report.js';
-import { reportedSources, widenedNotes } from './create-audit-report.js';
-import { toReported, type Reported } from './report-number.js';
-import { unusedWarnings } from './reported-problem.js';
+} from '../../../audit/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import {
+  recurrentScale,
+  recurrentTensorName,
+  type Quantity,
+  type RecurrentFamily,
+  type RecurrentProblem,
+} from '../../../problem/index.js';
+import { formatCount, formatNumber } from '../../../words/index.js';
+import type { Provenance, ReportHead } from '../audit-report.js';
+import { reportedSources, widenedNotes } from '../create-audit-report.js';
+import { toReported, type Reported } from '../report-number.js';
+import { unusedWarnings } from '../reported-problem.js';
 
 /** The sizes and settings of a problem of linear attention. */
 export interface ReportedRecurrence {
@@ -29,6 +35,15 @@ export interface ReportedRecurrence {
   /** The ε of q and k that are normalised; null where they are not. */
   readonly normalisation: number | null;
   readonly initialState: boolean;
+  /** How Mamba-2 makes Δ of dt, and what lies behind its recurrence; left out for the other families. */
+  readonly mamba2?: {
+    readonly dtBias: boolean;
+    readonly dtSoftplus: boolean;
+    /** The least and the largest Δ. */
+    readonly dtLimit: Reported<readonly [least: number, most: number]>;
+    readonly skip: boolean;
+    readonly gate: boolean;
+  };
 }
 
 /** A judged quantity of linear attention. */
@@ -75,7 +90,21 @@ export function reportedRecurrence(
 ): ReportedRecurrence {
   const { family, q, k, v, g, beta, initialState, normalisation } = problem;
   const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = shape;
-  const tensors = Object.entries({ q, k, v, g, beta, initial_state: initialState });
+  const { mamba2 } = problem;
+  const steps = mamba2 && {
+    dt: mamba2.dt,
+    A: mamba2.a,
+    D: mamba2.d,
+    z: mamba2.z,
+    dt_bias: mamba2.dtBias,
+  };
+  const own = { q, k, v, g, beta, initial_state: initialState };
+  const tensors = [
+    ...Object.entries(own).map(
+      ([name, tensor]) => [recurrentTensorName(family, name), tensor] as const,
+    ),
+    ...Object.entries(steps ?? {}),
+  ];
   return {
     family,
     batch,
@@ -89,26 +118,58 @@ export function reportedRecurrence(
     formats: Object.fromEntries(
       tensors.flatMap(([name, tensor]) => (tensor === undefined ? [] : [[name, tensor.format]])),
     ),
-    scale: problem.scale ?? 1 / Math.sqrt(keyDim),
+    scale: recurrentScale(problem),
     normalisation: normalisation?.epsilon ?? null,
     initialState: initialState !== undefined,
+    ...(mamba2 && {
+      mamba2: {
+        dtBias: mamba2.dtBias !== undefined,
+        dtSoftplus: mamba2.dtSoftplus,
+        dtLimit: toReported(mamba2.dtLimit),
+        skip: mamba2.d !== undefined,
+        gate: mamba2.z !== undefined,
+      },
+    }),
   };
+}
+
+const keyHeadWords = ({ family }: ReportedRecurrence): string =>
+  family === 'mamba2' ? 'B and C' : 'Q and K';
+
+/** How Δ is made, in words. */
+function describeSteps({
+  dtBias,
+  dtSoftplus,
+  dtLimit: [least, most],
+  gate,
+}: NonNullable<ReportedRecurrence['mamba2']>): string[] {
+  const sum = dtBias ? 'dt + dt_bias' : 'dt';
+  const isLimited = least !== 0 || most !== 'Infinity';
+  return [
+    `Δ = ${dtSoftplus ? `softplus(${sum})` : sum}`,
+    ...(isLimited ? [`from ${least} to ${most}`] : []),
+    ...(gate ? ['gated by z'] : []),
+  ];
 }
 
 /** The sizes and settings of a problem of linear attention, in the words of one sentence. */
 export function describeReportedRecurrence(problem: ReportedRecurrence): string {
   const { family, batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = problem;
-  const { q, k, v, ...others } = problem.formats;
+  const [queries, keys, values] = ['q', 'k', 'v'].map((name) => recurrentTensorName(family, name));
+  const { [queries]: q, [keys]: k, [values]: v, ...others } = problem.formats;
   const further = Object.entries(others).filter(([, format]) => format !== q);
   return [
     family,
     ...(batch === 1 ? [] : [`batch ${batch}`]),
-    formatCount(valueHeads, 'head') + (keyHeads === valueHeads ? '' : ` (${keyHeads} of Q and K)`),
+    formatCount(valueHeads, 'head') +
+      (keyHeads === valueHeads ? '' : ` (${keyHeads} of ${keyHeadWords(problem)})`),
     formatCount(tokens, 'token'),
     `dim ${keyDim}${valueDim === keyDim ? '' : ` (V ${valueDim})`}`,
-    q === k && k === v ? q : `q ${q}, k ${k}, v ${v}`,
+    q === k && k === v ? q : `${queries} ${q}, ${keys} ${k}, ${values} ${v}`,
     ...further.map(([name, format]) => `${name} ${format}`),
-    `scale ${formatNumber(problem.scale)}`,
+    ...(problem.mamba2 === undefined
+      ? [`scale ${formatNumber(problem.scale)}`]
+      : describeSteps(problem.mamba2)),
     ...(problem.normalisation === null
       ? []
       : [`q and k normalised with ε ${formatNumber(problem.normalisation)}`]),

@@ -1,0 +1,11 @@
+export {
+  linkContracts,
+  reachLinkVerdict,
+  type LinkAudit,
+  type LinkCheck,
+  type LinkContractName,
+  type LinkFinding,
+  type LinkVerdict,
+} from './link-audit.js';
+export * from './merge/index.js';
+export * from './selection/index.js';

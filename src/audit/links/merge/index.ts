@@ -1,0 +1,1 @@
+export { auditMerge, type GivenMerge, type MergeShape } from './audit-merge.js';

@@ -1,0 +1,177 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { randomValues } from '../../../properties/problems/values.js';
+import { auditMerge, type GivenMerge } from '../../../src/audit/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import { scaled, testSeed } from '../../setup/effort.js';
+
+const shape = { batch: 2, heads: 3, queries: 5, dim: 8 };
+const rows = shape.batch * shape.heads * shape.queries;
+const f = Math.fround;
+
+/** Partial results of some parts: LSEs spread over some units, empty parts among them. */
+function drawParts(seed: number, splits: number, emptyRows = true): GivenMerge['parts'] {
+  const random = randomValues(seed);
+  const lse = Float64Array.from({ length: splits * rows }, () => f(3 + 2 * random.normal()));
+  if (emptyRows)
+    for (let split = 0; split < splits; split++) {
+      lse[split * rows] = -Infinity;
+      if (split > 0) lse[split * rows + 1] = -Infinity;
+    }
+  const out = Float64Array.from({ length: splits * rows * shape.dim }, (_, i) =>
+    lse[Math.floor(i / shape.dim)] === -Infinity ? 0 : f(random.normal()),
+  );
+  return { splits, rows, dim: shape.dim, layout: shape, out, lse };
+}
+
+/** What a kernel makes of parts. */
+interface Merged {
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+}
+
+/** A mistake of the kernel below. */
+interface Mistake {
+  /** The LSE by which a part is weighed. */
+  readonly lseAt?: (split: number, row: number) => number;
+  readonly lseOf?: (x: number) => number;
+  readonly weight?: (x: number) => number;
+  readonly factor?: (split: number) => number;
+  readonly divides?: boolean;
+  readonly mergedLse?: (x: number, ofParts: readonly number[]) => number;
+}
+
+/** A merge in fp32, part after part, the output rounded to bf16. */
+function merge({ splits, out, lse }: GivenMerge['parts'], mistake: Mistake = {}): Merged {
+  const {
+    lseAt = (split, row) => lse[split * rows + row] ?? NaN,
+    lseOf = (x) => x,
+    weight = (x) => f(Math.exp(x)),
+    factor = () => 1,
+    divides = true,
+    mergedLse = (x) => x,
+  } = mistake;
+  const merged = new Float64Array(rows * shape.dim);
+  const mergedLses = new Float64Array(rows);
+  for (let row = 0; row < rows; row++) {
+    const own = Array.from({ length: splits }, (_, split) => lseOf(lseAt(split, row)));
+    const largest = Math.max(...own);
+    const weights = own.map((x, split) =>
+      largest === -Infinity ? 0 : f(factor(split) * weight(f(x - largest))),
+    );
+    const total = weights.reduce((a, b) => f(a + b), 0);
+    const exact = largest === -Infinity ? -Infinity : f(largest + f(Math.log(total)));
+    mergedLses[row] = mergedLse(
+      exact,
+      Array.from({ length: splits }, (_, s) => lse[s * rows + row] ?? NaN),
+    );
+    for (let i = 0; i < shape.dim; i++) {
+      let sum = 0;
+      weights.forEach((one, split) => {
+        sum = f(sum + f(one * (out[(split * rows + row) * shape.dim + i] ?? 0)));
+      });
+      merged[row * shape.dim + i] = total === 0 ? 0 : divides ? f(sum / total) : sum;
+    }
+  }
+  return { out: merged, lse: mergedLses };
+}
+
+function judge(parts: GivenMerge['parts'], { out, lse }: Merged) {
+  const values = decodeToFloat64(encodeFromFloat64(formats.bf16, out), formats.bf16);
+  return auditMerge({
+    shape,
+    parts,
+    out: { format: 'bf16', values },
+    lse: { format: 'fp32', values: lse },
+  });
+}
+
+const at = (parts: GivenMerge['parts'], split: number, row: number) =>
+  parts.lse[((split + parts.splits) % parts.splits) * rows + row] ?? NaN;
+const nextRow = (row: number, by: number) =>
+  row - (row % shape.queries) + ((row + by + shape.queries) % shape.queries);
+const nextHead = (row: number, by: number) => {
+  const head = Math.floor(row / shape.queries) % shape.heads;
+  return row + (((head + by + shape.heads) % shape.heads) - head) * shape.queries;
+};
+
+/** Mistakes by the name of their cause, of parts that all have keys unless it is about those. */
+const mistakes: Readonly<Record<string, (parts: GivenMerge['parts']) => Mistake>> = {
+  'base-2': () => ({ weight: (x) => f(2 ** x) }),
+  'base-e': () => ({ weight: (x) => f(Math.exp(x * Math.LOG2E)) }),
+  'equal-weights': () => ({ weight: () => 1 }),
+  'part-missing': () => ({ factor: (split) => (split === 1 ? 0 : 1) }),
+  'part-twice': () => ({ factor: (split) => (split === 2 ? 2 : 1) }),
+  'part-alone': () => ({ factor: (split) => (split === 0 ? 1 : 0) }),
+  'lse-of-next-part': (parts) => ({ lseAt: (split, row) => at(parts, split + 1, row) }),
+  'lse-of-previous-part': (parts) => ({ lseAt: (split, row) => at(parts, split - 1, row) }),
+  'lse-of-next-row': (parts) => ({ lseAt: (split, row) => at(parts, split, nextRow(row, 1)) }),
+  'lse-of-previous-row': (parts) => ({ lseAt: (split, row) => at(parts, split, nextRow(row, -1)) }),
+  'lse-of-next-head': (parts) => ({ lseAt: (split, row) => at(parts, split, nextHead(row, 1)) }),
+  'lse-of-previous-head': (parts) => ({
+    lseAt: (split, row) => at(parts, split, nextHead(row, -1)),
+  }),
+  'squared-weights': () => ({ weight: (x) => f(Math.exp(2 * x)) }),
+  'not-divided': () => ({ divides: false }),
+  'parts-added': () => ({ weight: () => 1, divides: false }),
+  'lse-in-bf16': () => ({
+    lseOf: (x) =>
+      decodeToFloat64(encodeFromFloat64(formats.bf16, Float64Array.of(x)), formats.bf16)[0] ?? NaN,
+  }),
+  'merged-lse-base-2': () => ({ mergedLse: (x) => f(x * Math.LOG2E) }),
+  'merged-lse-largest': () => ({ mergedLse: (_, parts) => Math.max(...parts) }),
+  'merged-lse-last': () => ({ mergedLse: (_, parts) => parts.at(-1) ?? NaN }),
+  'merged-lse-without-maximum': () => ({ mergedLse: (x, parts) => f(x - Math.max(...parts)) }),
+};
+
+/** Mistakes that parts without keys show. */
+const mistakesOfNothing: typeof mistakes = {
+  'empty-part-counted': () => ({ lseOf: (x) => (x === -Infinity ? 0 : x) }),
+  'merged-lse-zero': () => ({ mergedLse: (x) => (x === -Infinity ? 0 : x) }),
+  'merged-lse-plus-infinity': () => ({ mergedLse: (x) => (x === -Infinity ? Infinity : x) }),
+};
+
+describe('a merge', () => {
+  it('of a correct kernel passes', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.integer({ min: 1, max: 9 }), fc.boolean(), (seed, splits, empty) => {
+        const parts = drawParts(seed, splits, empty);
+        expect(judge(parts, merge(parts)).verdict.sentence).toMatch(/^PASS/);
+      }),
+      { seed: testSeed, numRuns: scaled(200) },
+    );
+  });
+
+  it.each([...Object.keys(mistakes), ...Object.keys(mistakesOfNothing)])(
+    'of a kernel with a mistake fails, and it is named: %s',
+    (name) => {
+      for (let i = 0; i < 3; i++) {
+        const parts = drawParts(testSeed + i, 4, Object.hasOwn(mistakesOfNothing, name));
+        const mistake = (mistakes[name] ?? mistakesOfNothing[name])!(parts);
+        const { verdict } = judge(parts, merge(parts, mistake));
+        expect(verdict.status).toBe('FAIL');
+        const { id, equivalents } = verdict.diagnosis!;
+        expect([id, ...equivalents], verdict.sentence).toContain(name);
+      }
+    },
+  );
+
+  it('fails with a part that weighs 5 % too much in one head, with the place', () => {
+    const parts = drawParts(testSeed, 4, false);
+    const { out, lse } = merge(parts);
+    const wrong = merge(parts, { factor: (split) => (split === 0 ? 1.05 : 1) });
+    const isOfHead = (row: number) => Math.floor(row / shape.queries) % shape.heads === 1;
+    const mixed = out.map((x, i) =>
+      isOfHead(Math.floor(i / shape.dim)) ? (wrong.out[i] ?? 0) : x,
+    );
+    const { verdict } = judge(parts, { out: mixed, lse });
+    expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id: 'unexplained' } });
+    expect(verdict.sentence).toMatch(/head 1, query/);
+  });
+
+  it('is no pass without an output', () => {
+    const parts = drawParts(testSeed, 3);
+    const { verdict } = auditMerge({ shape, parts, out: null, lse: null });
+    expect(verdict.status).toBe('NOT JUDGED');
+  });
+});
