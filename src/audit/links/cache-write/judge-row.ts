@@ -1,0 +1,137 @@
+import {
+  factorSpan,
+  isLegal,
+  legalNumbers,
+  type LegalNumbers,
+  type Span,
+} from '../../../../oracles/index.js';
+import {
+  bitOf,
+  codeAt,
+  codes,
+  partShape,
+  type CacheWrite,
+  type Field,
+} from '../../../cache/index.js';
+import { createMeasure, type Row, type SupposedPart, type Supposition } from './supposition.js';
+
+/** A stored number or factor that is none of those that it may be. */
+export interface Misfit {
+  readonly index: number;
+  readonly found: number;
+  readonly expected: Span;
+}
+
+/** What is stored of a row, held against a supposition. */
+export interface JudgedRow {
+  /** Numbers that are wrong, and that are judged. */
+  readonly wrong: number;
+  readonly judged: number;
+  /** Numbers that may be one or another. */
+  readonly either: number;
+  readonly firstWrong: Misfit | null;
+  readonly wrongFactors: number;
+  readonly judgedFactors: number;
+  readonly firstWrongFactor: Misfit | null;
+}
+
+/** Reads a number of a cache. */
+export function readAt(
+  buffers: ReadonlyMap<string, Uint8Array>,
+  field: Field,
+  slot: number,
+  head: number,
+  column: number,
+): number {
+  const bytes = buffers.get(field.buffer) ?? new Uint8Array();
+  const { bits, decode } = codes[field.code];
+  return decode(codeAt(bytes, bitOf(field, slot, head, column), bits));
+}
+
+/** Counts of a row, while it is judged. */
+type Counts = { -readonly [Member in keyof JudgedRow]: JudgedRow[Member] };
+
+function endsOf({ low, high, nan }: LegalNumbers): Span {
+  return nan && low > high ? [NaN, NaN] : [low, high];
+}
+
+/** Judges rows; `stopsEarly` for callers who want to know whether one is right only. */
+export type RowJudge = (supposed: Supposition, row: Row, slot: number, stopsEarly?: boolean) => JudgedRow;
+
+/** A judge of the rows of a write. */
+export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
+  const measure = createMeasure(slots);
+  /** The factor of a group by its rule; null where there is none. */
+  const ruled = (supposed: Supposition, row: Row, group: number): Span | null => {
+    const of: SupposedPart = supposed.parts[row.part];
+    return of.terms === null ? null : factorSpan(measure(of, { ...row, group }), of.terms);
+  };
+  const judgeFactor = (
+    supposed: Supposition,
+    row: Row,
+    group: number,
+    found: number,
+    counts: Counts,
+  ): void => {
+    const to = supposed.measured({ ...row, group });
+    const amax = measure(supposed.parts[to.part], to);
+    const span = ruled(supposed, to, to.group);
+    if (span === null && supposed.parts[row.part].terms?.rule === 'given') return;
+    // Sizes that are no numbers make factors that nobody can foretell.
+    if (!(amax[1] < Infinity)) return;
+    counts.judgedFactors++;
+    const [low, high] = span === null ? [0, Number.MAX_VALUE] : supposed.storedFactor(span);
+    if (found >= low && found <= high) return;
+    counts.wrongFactors++;
+    counts.firstWrongFactor ??= { index: group, found, expected: [low, high] };
+  };
+  const divisorOf = (supposed: Supposition, row: Row, group: number, found: number) => {
+    const { scaling } = supposed.parts[row.part];
+    const global = scaling?.global ?? 1;
+    const other = supposed.divided?.({ ...row, group });
+    const span =
+      other === undefined
+        ? ([found, found] as const)
+        : (ruled(supposed, other, other.group) ?? ([found, found] as const));
+    const [low, high] = supposed.divisor(span);
+    return [low * global, high * global] as const;
+  };
+  return (supposed, row, slot, stopsEarly = false) => {
+    const counts: Counts = {
+      wrong: 0,
+      judged: 0,
+      either: 0,
+      firstWrong: null,
+      wrongFactors: 0,
+      judgedFactors: 0,
+      firstWrongFactor: null,
+    };
+    const of = supposed.parts[row.part];
+    const { columns, heads } = partShape(of.part);
+    const from = supposed.source(row);
+    const { low, high } = supposed.parts[from.part].values;
+    const first = (from.token * heads + from.head) * columns;
+    const perGroup = of.scaling?.columns ?? columns;
+    let divisor: Span | null = null;
+    for (let column = 0; column < columns; column++) {
+      if (of.factors !== null && column % perGroup === 0) {
+        const group = column / perGroup;
+        const found = readAt(after, of.factors, slot, row.head, group);
+        judgeFactor(supposed, row, group, found, counts);
+        divisor = divisorOf(supposed, row, group, found);
+      }
+      const legal = legalNumbers([low[first + column], high[first + column]], divisor, of.numberTerms);
+      if (legal !== null) {
+        const found = readAt(after, of.numbers, slot, row.head, column);
+        counts.judged++;
+        if (legal.low !== legal.high && !(legal.nan && legal.low > legal.high)) counts.either++;
+        if (!isLegal(found, legal)) {
+          counts.wrong++;
+          counts.firstWrong ??= { index: column, found, expected: endsOf(legal) };
+        }
+      }
+      if (stopsEarly && counts.wrong + counts.wrongFactors > 0) return counts;
+    }
+    return counts;
+  };
+}
