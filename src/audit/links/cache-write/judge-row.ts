@@ -63,7 +63,7 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
   const measure = createMeasure(slots);
   /** The factor of a group by its rule; null where there is none. */
   const ruled = (supposed: Supposition, row: Row, group: number): Span | null => {
-    const of: SupposedPart = supposed.parts[row.part];
+    const of: SupposedPart = supposed.sized[row.part];
     return of.terms === null ? null : factorSpan(measure(of, { ...row, group }), of.terms);
   };
   const judgeFactor = (
@@ -74,7 +74,7 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
     counts: Counts,
   ): void => {
     const to = supposed.measured({ ...row, group });
-    const amax = measure(supposed.parts[to.part], to);
+    const amax = measure(supposed.sized[to.part], to);
     const span = ruled(supposed, to, to.group);
     if (span === null && supposed.parts[row.part].terms?.rule === 'given') return;
     // Sizes that are no numbers make factors that nobody can foretell.
@@ -86,13 +86,14 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
     counts.firstWrongFactor ??= { index: group, found, expected: [low, high] };
   };
   const divisorOf = (supposed: Supposition, row: Row, group: number, found: number) => {
-    const { scaling } = supposed.parts[row.part];
+    const { scaling, factors } = supposed.parts[row.part];
     const global = scaling?.global ?? 1;
     const other = supposed.divided?.({ ...row, group });
-    const span =
-      other === undefined
-        ? ([found, found] as const)
-        : (ruled(supposed, other, other.group) ?? ([found, found] as const));
+    let span: Span | null = [found, found];
+    if (other !== undefined && factors !== null) {
+      const stored = readAt(after, factors, supposed.slots[other.token], other.head, other.group);
+      span = ruled(supposed, other, other.group) ?? [stored, stored];
+    }
     const [low, high] = supposed.divisor(span);
     return [low * global, high * global] as const;
   };

@@ -46,6 +46,8 @@ export interface Group extends Row {
 /** What a writer is supposed to do: a right one, or one with a fault. */
 export interface Supposition {
   readonly parts: readonly SupposedPart[];
+  /** The parts whose largest sizes make the factors. */
+  readonly sized: readonly SupposedPart[];
   readonly slots: Int32Array;
   /** The row whose numbers are stored as a row. */
   readonly source: (row: Row) => Row;
@@ -95,8 +97,10 @@ export function rightWriter(
   termsOf: FactorTermsOf,
   valuesOf: readonly Spans[],
 ): Supposition {
+  const supposed = parts.map((part, index) => supposedPart(part, termsOf(index), valuesOf[index]));
   return {
-    parts: parts.map((part, index) => supposedPart(part, termsOf(index), valuesOf[index])),
+    parts: supposed,
+    sized: supposed,
     slots,
     source: same,
     measured: same,
