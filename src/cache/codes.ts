@@ -42,6 +42,24 @@ export interface Code {
   readonly round: (x: number, rounding: CodeRounding) => number;
 }
 
+/** Reads the numbers of a format; those of a byte from a table. */
+function decoder(name: Extract<FormatName, CodeName>): Code['decode'] {
+  const format = formats[name];
+  if (format.storageBits > 8) {
+    const words = new Uint32Array(1);
+    const float = new Float32Array(words.buffer);
+    if (name === 'fp16') return (code) => decode(format, code);
+    return (code) => {
+      words[0] = name === 'bf16' ? code << 16 : code;
+      return float[0];
+    };
+  }
+  const table = Float64Array.from({ length: 2 ** format.storageBits }, (_, code) =>
+    decode(format, code),
+  );
+  return (code) => table[code];
+}
+
 function floating(name: Extract<FormatName, CodeName>): Code {
   const format = formats[name];
   return {
@@ -50,7 +68,7 @@ function floating(name: Extract<FormatName, CodeName>): Code {
     maximum: format.maxFinite,
     maxExponent: format.maxExponent,
     precision: format.precision,
-    decode: (code) => decode(format, code),
+    decode: decoder(name),
     round: (x, { mode, overflow }) =>
       round(format, x, {
         rounding: mode === 'toward-zero' ? mode : 'nearest-even',

@@ -32,6 +32,8 @@ export interface Field {
   readonly base: number;
   readonly axes: readonly Axis[];
   readonly sizes: FieldSizes;
+  /** The bits that each column adds to the place of its row. */
+  readonly columnBits: Float64Array;
   /** The layout in words, as it was given. */
   readonly layout: string;
 }
@@ -114,7 +116,13 @@ export function fieldOf(
     axes.unshift({ of, steps, count, stride });
     stride *= count;
   }
-  return { buffer, code, base: 8 * baseBytes, axes, sizes, layout };
+  const columnBits = Float64Array.from({ length: sizes.columns }, (_, column) =>
+    axes.reduce(
+      (sum, axis) => sum + (axis.of === 'column' ? digitOf(column, axis.steps) * axis.stride : 0),
+      0,
+    ),
+  );
+  return { buffer, code, base: 8 * baseBytes, axes, sizes, columnBits, layout };
 }
 
 /** Whether elements of different slots, heads or columns have different places. */
@@ -125,17 +133,21 @@ export function tells(field: Field, coordinate: 'slot' | 'head' | 'column'): boo
   );
 }
 
-/** The bit at which an element begins. */
-export function bitOf(
-  { base, axes, sizes }: Field,
-  slot: number,
-  head: number,
-  column: number,
-): number {
-  const values = { slot, head, column, row: slot * sizes.heads + head, part: sizes.part };
+/** The bit at which the elements of a head of a slot are counted from; `columnBits` has what their columns add. */
+export function rowBitOf({ base, axes, sizes }: Field, slot: number, head: number): number {
   let bit = base;
-  for (const { of, steps, stride } of axes) bit += digitOf(values[of], steps) * stride;
+  for (const { of, steps, stride } of axes) {
+    if (of === 'column') continue;
+    const value =
+      of === 'slot' ? slot : of === 'head' ? head : of === 'part' ? sizes.part : slot * sizes.heads + head;
+    bit += digitOf(value, steps) * stride;
+  }
   return bit;
+}
+
+/** The bit at which an element begins. */
+export function bitOf(field: Field, slot: number, head: number, column: number): number {
+  return rowBitOf(field, slot, head) + field.columnBits[column];
 }
 
 /** Bits from the first element of a field to the end of its last. */

@@ -28,6 +28,7 @@ export {
   coordinates,
   extentOfField,
   fieldOf,
+  rowBitOf,
   tells,
   type Coordinate,
   type Field,

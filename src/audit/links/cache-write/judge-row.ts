@@ -10,6 +10,7 @@ import {
   codeAt,
   codes,
   partShape,
+  rowBitOf,
   type CacheWrite,
   type Field,
 } from '../../../cache/index.js';
@@ -114,6 +115,10 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
     const first = (from.token * heads + from.head) * columns;
     const perGroup = of.scaling?.columns ?? columns;
     let divisor: Span | null = null;
+    const bytes = after.get(of.numbers.buffer) ?? new Uint8Array();
+    const { bits, decode } = codes[of.numbers.code];
+    const { columnBits } = of.numbers;
+    const rowBit = rowBitOf(of.numbers, slot, row.head);
     for (let column = 0; column < columns; column++) {
       if (of.factors !== null && column % perGroup === 0) {
         const group = column / perGroup;
@@ -123,7 +128,7 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
       }
       const legal = legalNumbers([low[first + column], high[first + column]], divisor, of.numberTerms);
       if (legal !== null) {
-        const found = readAt(after, of.numbers, slot, row.head, column);
+        const found = decode(codeAt(bytes, rowBit + columnBits[column], bits));
         counts.judged++;
         if (legal.low !== legal.high && !(legal.nan && legal.low > legal.high)) counts.either++;
         if (!isLegal(found, legal)) {

@@ -1,6 +1,7 @@
 import {
   bitOf,
   codes,
+  rowBitOf,
   tells,
   type CacheWrite,
   type Field,
@@ -20,9 +21,11 @@ function mark(mask: Uint8Array, bit: number, bits: number): void {
 function markSlot(mask: Uint8Array, field: Field, slot: number): void {
   const { heads, columns } = field.sizes;
   const { bits } = codes[field.code];
-  for (let head = 0; head < heads; head++)
+  for (let head = 0; head < heads; head++) {
+    const rowBit = rowBitOf(field, slot, head);
     for (let column = 0; column < columns; column++)
-      mark(mask, bitOf(field, slot, head, column), bits);
+      mark(mask, rowBit + field.columnBits[column], bits);
+  }
 }
 
 /** The bits of numbers and of factors that a writer writes at some slots. */
@@ -132,8 +135,9 @@ export function isAsBefore(write: CacheWrite, field: Field, slot: number, head: 
   const [after, before] = [write.after.get(field.buffer), write.before?.get(field.buffer)];
   if (after === undefined || before === undefined) return false;
   const { bits } = codes[field.code];
+  const rowBit = rowBitOf(field, slot, head);
   for (let column = 0; column < field.sizes.columns; column++) {
-    const bit = bitOf(field, slot, head, column);
+    const bit = rowBit + field.columnBits[column];
     const byte = Math.floor(bit / 8);
     const kept = bits === 4 ? 0xf << (bit % 8) : 0xff;
     for (let i = 0; i < Math.max(1, bits / 8); i++)
