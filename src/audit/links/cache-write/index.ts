@@ -1,10 +1,4 @@
-export { explainWrite, rowWords, type WriteCause } from './explain-write.js';
-export {
-  groupWords,
-  isSettled,
-  ruleWords,
-  type FittedRule,
-  type PartRules,
-} from './factor-rules.js';
-export type { JudgedRow, Misfit } from './judge-row.js';
+export { auditCacheWrite } from './audit-cache-write.js';
+export { explainWrite, type WriteCause } from './explain-write.js';
+export { isSettled } from './factor-rules.js';
 export { judgeWrite, type JudgedWrite, type WrongRow } from './judge-write.js';

@@ -277,3 +277,35 @@ export function extraFault(judged: JudgedWrite): ExtraFault | null {
 export function withSlots(right: Supposition, { slots }: SlotFault): Supposition {
   return { ...right, slots };
 }
+
+/** The cause of slots that are not those of the page table, or that more than one token has; null where they are right. */
+export function mappingFault(judged: JudgedWrite): ExtraFault | null {
+  const { write, wrongSlots, sharedSlots } = judged;
+  const [first] = wrongSlots;
+  if (first === undefined)
+    return sharedSlots.length === 0
+      ? null
+      : {
+          id: 'slot-given-twice',
+          sentence: `slot ${sharedSlots[0]} is given to more than one token`,
+        };
+  const { blockSize, slots } = write;
+  const expected = slots.slice();
+  for (const one of wrongSlots) expected[one.token] = one.expected;
+  const right: JudgedWrite = { ...judged, write: { ...write, slots: expected } };
+  for (const fault of arithmeticFaults(right))
+    if (fault.slots.every((slot, token) => slot === slots[token]))
+      return { id: fault.id, sentence: `the slots are wrong before they are used: ${fault.sentence}` };
+  const isPage = wrongSlots.every((one) => one.slot % blockSize === one.expected % blockSize);
+  const page = Math.floor(first.slot / blockSize);
+  const tokens = tokenWords(wrongSlots.map(({ token }) => token));
+  return isPage
+    ? {
+        id: 'page-stale',
+        sentence: `slot_mapping has ${tokens} in page ${page}${ownerOf(judged, page)}, where the page table has page ${Math.floor(first.expected / blockSize)}`,
+      }
+    : {
+        id: 'wrong-slot',
+        sentence: `slot_mapping has ${tokens} in other slots than the page table`,
+      };
+}
