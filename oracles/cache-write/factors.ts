@@ -53,7 +53,7 @@ export function quotientSpan(
     return [Math.min(from, Math.fround(from)), Math.max(to, Math.fround(to))];
   const units = { divide: 1, reciprocal: 3, any: 4 }[division ?? 'any'] + (isProduct ? 2 : 0);
   const error = units * unit + 2 ** -50;
-  return [from - Math.abs(from) * error, to + Math.abs(to) * error];
+  return [from * (from < 0 ? 1 + error : 1 - error), to * (to < 0 ? 1 - error : 1 + error)];
 }
 
 /** The power of two of MX for a largest size: 2^(exponent − the exponent of the code's largest number). */
