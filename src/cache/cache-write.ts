@@ -56,7 +56,7 @@ export interface Scaling {
   /** A number that every element is multiplied by too when it is read; 1 for none. */
   readonly global: number;
   readonly rule: FactorRule | null;
-  /** The number that amax is divided by; null for the code's largest. */
+  /** The number that amax is divided by; null for the code's largest, or where no rule is declared for one that fits. */
   readonly maximum: number | null;
   readonly floor: FactorFloor | 'none' | null;
   readonly division: Division | null;
@@ -147,7 +147,9 @@ export function checkCacheWrite(write: CacheWrite): void {
         `slot_mapping has ${slots[wrong]} at token ${wrong}, and the cache has ${most} slots; give slots below that`,
       );
     if (rounding.mode === 'nearest-away' && numbers.code !== 'int8')
-      throw new RequestError(`${name}: ties go away from zero in int8 alone; leave the rounding out`);
+      throw new RequestError(
+        `${name}: ties go away from zero in int8 alone; leave the rounding out`,
+      );
     checkBuffer(numbers, write, name);
     if (scaling !== null) {
       checkBuffer(scaling.factors, write, `factors of ${name}`);

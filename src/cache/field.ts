@@ -139,7 +139,13 @@ export function rowBitOf({ base, axes, sizes }: Field, slot: number, head: numbe
   for (const { of, steps, stride } of axes) {
     if (of === 'column') continue;
     const value =
-      of === 'slot' ? slot : of === 'head' ? head : of === 'part' ? sizes.part : slot * sizes.heads + head;
+      of === 'slot'
+        ? slot
+        : of === 'head'
+          ? head
+          : of === 'part'
+            ? sizes.part
+            : slot * sizes.heads + head;
     bit += digitOf(value, steps) * stride;
   }
   return bit;
@@ -152,7 +158,9 @@ export function bitOf(field: Field, slot: number, head: number, column: number):
 
 /** Bits from the first element of a field to the end of its last. */
 export function extentOfField({ base, axes, code }: Field): number {
-  return axes.reduce((sum, { count, stride }) => sum + (count - 1) * stride, base) + codes[code].bits;
+  return (
+    axes.reduce((sum, { count, stride }) => sum + (count - 1) * stride, base) + codes[code].bits
+  );
 }
 
 /**

@@ -36,9 +36,4 @@ export {
   type FieldSizes,
   type LayoutLetters,
 } from './field.js';
-export {
-  factorLayouts,
-  numberLayouts,
-  type FactorLayout,
-  type NumberLayout,
-} from './layouts.js';
+export { factorLayouts, numberLayouts, type FactorLayout, type NumberLayout } from './layouts.js';

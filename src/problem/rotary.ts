@@ -20,11 +20,7 @@ export interface Rotation {
     times: number,
   ) => Float64Array;
   /** The sizes |x·cos| + |y·sin| of the two products that each element of a rotated vector is the sum of. */
-  readonly sizes: (
-    vector: Float64Array,
-    position: number,
-    layout: RotaryLayout,
-  ) => Float64Array;
+  readonly sizes: (vector: Float64Array, position: number, layout: RotaryLayout) => Float64Array;
 }
 
 /** Elements of the pair t of a vector. */

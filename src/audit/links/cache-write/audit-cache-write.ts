@@ -82,7 +82,9 @@ function ruleClauses({ write, rules }: JudgedWrite): string[] {
     const own = rules[part];
     if (scaling === null || own === null || !isSettled(own)) return [];
     const { name } = write.parts[part];
-    return [`factors of ${name} are ${ruleWords(own.fitted[0].terms)} ${groupWords(write.parts[part], scaling)}`];
+    return [
+      `factors of ${name} are ${ruleWords(own.fitted[0].terms)} ${groupWords(write.parts[part], scaling)}`,
+    ];
   });
 }
 
@@ -115,7 +117,7 @@ function factorCheck(judged: JudgedWrite, isExplained: boolean): LinkCheck[] {
       name: 'factors',
       label: 'Factors',
       parts: 'factors',
-      claim: listed(ruleClauses(judged)),
+      claim: listed(ruleClauses(judged)) || 'factors follow their rule',
       checked: counts.judgedFactors,
       wrong,
       free: 0,
@@ -161,7 +163,7 @@ function notesOf(judged: JudgedWrite): string[] {
   const { write, rules, counts } = judged;
   const inferred = write.parts.flatMap(({ name, scaling }, part) => {
     const own = rules[part];
-    if (scaling === null || own === null || own.isDeclared || !isSettled(own)) return [];
+    if (scaling === null || own === null || !own.isInferred || !isSettled(own)) return [];
     const [{ terms, fits }, ...others] = own.fitted;
     if (terms.rule === 'given')
       return [`factors of ${name} are taken as given, for they are not those of what is stored`];
@@ -172,8 +174,11 @@ function notesOf(judged: JudgedWrite): string[] {
         (one.terms.rule !== terms.rule || one.terms.maximum !== terms.maximum),
     );
     const words = [...new Set(alike.map((one) => ruleWords({ ...one.terms, floor: null })))];
-    const told = words.length === 0 ? '' : `, which this cache does not tell from ${words.join(' or ')}`;
-    return [`the rule of the factors of ${name} is taken from the cache: ${ruleWords(terms)}${told}`];
+    const told =
+      words.length === 0 ? '' : `, which this cache does not tell from ${words.join(' or ')}`;
+    return [
+      `the rule of the factors of ${name} is taken from the cache: ${ruleWords(terms)}${told}`,
+    ];
   });
   const all = write.parts.reduce((sum, part) => {
     const { heads, columns } = partShape(part);
@@ -184,7 +189,9 @@ function notesOf(judged: JudgedWrite): string[] {
     ...inferred,
     ...(left === 0
       ? []
-      : [`${left} of ${all} numbers are not judged: NaN where the format has none, or behind factors that are none`]),
+      : [
+          `${left} of ${all} numbers are not judged: NaN where the format has none, or behind factors that are none`,
+        ]),
   ];
 }
 
@@ -194,7 +201,7 @@ function describe({ write }: JudgedWrite): string {
     return `${part.name} of ${heads} × ${columns} in ${part.numbers.code}`;
   });
   const stored = write.slots.filter((slot) => slot >= 0).length;
-  return `Cache write: ${stored} of ${write.tokens} tokens, ${listed(parts)}, blocks of ${write.blockSize}`;
+  return `${stored} of ${write.tokens} tokens, ${listed(parts)}, blocks of ${write.blockSize}`;
 }
 
 function settingsOf({ write, rules }: JudgedWrite): LinkAudit['settings'] {
@@ -220,7 +227,9 @@ function settingsOf({ write, rules }: JudgedWrite): LinkAudit['settings'] {
 
 function arithmeticWords({ write }: JudgedWrite): string {
   const hasPrologue = write.parts.some(({ prologue }) => prologue !== null);
-  const divisions = new Set(write.parts.flatMap(({ scaling }) => (scaling === null ? [] : [scaling.division ?? 'any'])));
+  const divisions = new Set(
+    write.parts.flatMap(({ scaling }) => (scaling === null ? [] : [scaling.division ?? 'any'])),
+  );
   const words = {
     divide: 'one fp32 division',
     reciprocal: 'a product with a reciprocal in fp32',
@@ -253,7 +262,12 @@ export function auditCacheWrite(write: CacheWrite): LinkAudit {
   const judged = judgeWrite(write);
   const { counts, others, wrongSlots, sharedSlots } = judged;
   const isWrong =
-    counts.wrong + counts.wrongFactors + (others?.changed ?? 0) + wrongSlots.length + sharedSlots.length > 0;
+    counts.wrong +
+      counts.wrongFactors +
+      (others?.changed ?? 0) +
+      wrongSlots.length +
+      sharedSlots.length >
+    0;
   const cause = isWrong ? causeOf(judged) : null;
   const checks = [
     slotCheck(judged),

@@ -58,14 +58,17 @@ function fitsSlots(judged: JudgedWrite, { slots }: SlotFault): boolean {
   const isExplained = (part: number, slot: number, head: number) =>
     (tokensAt.get(slot) ?? []).some((token) => isStoredAt(judged, { part, token, head }, slot));
   const supposed = { ...right, slots };
-  const wrong = new Set(judged.wrongRows.map(({ part, token, head }) => `${part}:${token}:${head}`));
+  const wrong = new Set(
+    judged.wrongRows.map(({ part, token, head }) => `${part}:${token}:${head}`),
+  );
   let stored = 0;
   for (const { part, token, head, slot: own } of rowsOf(write)) {
     const slot = slots[token];
     if (slot >= 0) {
       if (!isExplained(part, slot, head)) return false;
       stored++;
-    } else if (!wrong.has(`${part}:${token}:${head}`) && !isExplained(part, own, head)) return false;
+    } else if (!wrong.has(`${part}:${token}:${head}`) && !isExplained(part, own, head))
+      return false;
   }
   if (stored === 0 && judged.others === null) return false;
   return otherBytes(write, writtenBits(write, supposed, slots))?.changed !== undefined
@@ -84,7 +87,9 @@ export function rowWords({ write, rows }: JudgedWrite, wrong: readonly WrongRow[
   const words = [
     ...(parts.length === write.parts.length ? [] : parts.map((part) => write.parts[part].name)),
     ...(tokens.length === stored.size ? [] : [tokenWords(tokens)]),
-    ...(heads.length === all ? [] : [`${heads.length === 1 ? 'head' : 'heads'} ${heads.join(', ')}`]),
+    ...(heads.length === all
+      ? []
+      : [`${heads.length === 1 ? 'head' : 'heads'} ${heads.join(', ')}`]),
   ];
   return words.length === 0 ? `${wrong.length} of ${rows} rows` : words.join(', ');
 }

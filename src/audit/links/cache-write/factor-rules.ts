@@ -27,8 +27,9 @@ export interface PartRules {
   readonly fitted: readonly FittedRule[];
   /** Number of factors that a rule can be held against. */
   readonly of: number;
-  /** Whether all of the rule was declared. */
+  /** Whether the rule was declared, and whether some of it, such as its floor, was not. */
   readonly isDeclared: boolean;
+  readonly isInferred: boolean;
 }
 
 /** Floors that kernels take: of amax PyTorch-like code's and DeepGEMM's, of factors fp32's least normal number and vLLM's. */
@@ -56,7 +57,9 @@ function usualRules({ factors }: Scaling): FactorRule[] {
 /** All terms that agree with what is declared, the most usual first. */
 function candidates(part: CachePart, scaling: Scaling): FactorTerms[] {
   const rules = scaling.rule === null ? usualRules(scaling) : [scaling.rule];
-  const maxima = scaling.maximum === null ? usualMaxima(part) : [scaling.maximum];
+  // A rule that is declared without a maximum has the code's.
+  const usual = scaling.rule === null ? usualMaxima(part) : [codes[part.numbers.code].maximum];
+  const maxima = scaling.maximum === null ? usual : [scaling.maximum];
   const floors =
     scaling.floor === null ? usualFloors : [scaling.floor === 'none' ? null : scaling.floor];
   return rules.flatMap((rule) => {
@@ -127,7 +130,8 @@ export function rulesOf(write: CacheWrite, part: CachePart, values: Spans): Part
   return {
     fitted: isWhole || given.length === 0 ? [...computed, ...given] : [...given, ...computed],
     of: samples.length,
-    isDeclared: all.length === 1,
+    isDeclared: scaling.rule !== null,
+    isInferred: all.length > 1,
   };
 }
 

@@ -57,7 +57,12 @@ function endsOf({ low, high, nan }: LegalNumbers): Span {
 }
 
 /** Judges rows; `stopsEarly` for callers who want to know whether one is right only. */
-export type RowJudge = (supposed: Supposition, row: Row, slot: number, stopsEarly?: boolean) => JudgedRow;
+export type RowJudge = (
+  supposed: Supposition,
+  row: Row,
+  slot: number,
+  stopsEarly?: boolean,
+) => JudgedRow;
 
 /** A judge of the rows of a write. */
 export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
@@ -126,7 +131,11 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
         judgeFactor(supposed, row, group, found, counts);
         divisor = divisorOf(supposed, row, group, found);
       }
-      const legal = legalNumbers([low[first + column], high[first + column]], divisor, of.numberTerms);
+      const legal = legalNumbers(
+        [low[first + column], high[first + column]],
+        divisor,
+        of.numberTerms,
+      );
       if (legal !== null) {
         const found = decode(codeAt(bytes, rowBit + columnBits[column], bits));
         counts.judged++;

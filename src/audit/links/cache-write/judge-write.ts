@@ -1,5 +1,10 @@
 import { writtenValues, type FactorTerms, type Spans } from '../../../../oracles/index.js';
-import { checkCacheWrite, partShape, type CacheWrite, type PageTable } from '../../../cache/index.js';
+import {
+  checkCacheWrite,
+  partShape,
+  type CacheWrite,
+  type PageTable,
+} from '../../../cache/index.js';
 import { isSettled, rulesOf, type PartRules } from './factor-rules.js';
 import { createRowJudge, type JudgedRow, type RowJudge } from './judge-row.js';
 import { rightWriter, type Row, type Supposition } from './supposition.js';

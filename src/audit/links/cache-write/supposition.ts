@@ -148,14 +148,16 @@ function shareSizes(
     for (const at of members) if (!(sizes[at] <= most)) most = sizes[at];
     for (const at of members) sizes[at] = most;
   };
-  const at = (token: number, head: number, group: number) => (token * heads + head) * groups + group;
+  const at = (token: number, head: number, group: number) =>
+    (token * heads + head) * groups + group;
   for (let group = 0; group < groups; group++) {
     if (shared.heads)
       for (let token = 0; token < tokens; token++)
         spread(Array.from({ length: heads }, (_, head) => at(token, head, group)));
     const stored = [...slots.keys()].filter((token) => slots[token] >= 0);
     if (shared.tokens)
-      for (let head = 0; head < heads; head++) spread(stored.map((token) => at(token, head, group)));
+      for (let head = 0; head < heads; head++)
+        spread(stored.map((token) => at(token, head, group)));
   }
 }
 

@@ -29,7 +29,10 @@ export const addresses: Readonly<Record<string, Address>> = {
   'x-packed': ({ blockSize: b, heads, columns, packed: x }, slot, head, column) => {
     const block = Math.floor(slot / b);
     const outer = Math.floor(column / x);
-    return (((block * heads + head) * (columns / x) + outer) * b + (slot - block * b)) * x + (column - outer * x);
+    return (
+      (((block * heads + head) * (columns / x) + outer) * b + (slot - block * b)) * x +
+      (column - outer * x)
+    );
   },
   transposed: ({ blockSize: b, heads, columns }, slot, head, column) => {
     const block = Math.floor(slot / b);

@@ -39,7 +39,11 @@ export interface Plan {
     readonly sin: Float32Array;
   } | null;
   /** A norm of K before it. */
-  readonly norm: { readonly epsilon: number; readonly gain: Float32Array; readonly perHead: boolean } | null;
+  readonly norm: {
+    readonly epsilon: number;
+    readonly gain: Float32Array;
+    readonly perHead: boolean;
+  } | null;
   /** Fills caches with old bytes. */
   readonly old: (index: number) => number;
 }
@@ -62,9 +66,19 @@ export interface Faults {
   readonly factor?: (amax: number, right: number) => number;
   readonly storedFactor?: (factor: number) => number;
   /** Group whose factor divides. */
-  readonly divisor?: (part: number, token: number, head: number, group: number) => readonly [number, number, number, number];
+  readonly divisor?: (
+    part: number,
+    token: number,
+    head: number,
+    group: number,
+  ) => readonly [number, number, number, number];
   /** Group whose factor is stored. */
-  readonly stored?: (part: number, token: number, head: number, group: number) => readonly [number, number, number, number];
+  readonly stored?: (
+    part: number,
+    token: number,
+    head: number,
+    group: number,
+  ) => readonly [number, number, number, number];
   readonly divide?: (x: number, factor: number) => number;
   readonly encode?: (x: number) => number;
   readonly afterwards?: (buffers: Map<string, Uint8Array>) => void;
@@ -93,7 +107,8 @@ function prologueOf(plan: Plan, faults: Faults, part: number, withRope: boolean)
       const position = faults.position?.(token) ?? positions[token];
       const layout = faults.ropeLayout ?? rope.layout;
       for (let t = 0; t < rope.pairs; t++) {
-        const [a, b] = layout === 'halves' ? [at + t, at + t + rope.pairs] : [at + 2 * t, at + 2 * t + 1];
+        const [a, b] =
+          layout === 'halves' ? [at + t, at + t + rope.pairs] : [at + 2 * t, at + 2 * t + 1];
         const [x, y] = [values[a], values[b]];
         const [c, s] = [rope.cos[position * rope.pairs + t], rope.sin[position * rope.pairs + t]];
         values[a] = f32(f32(x * c) - f32(y * s));
@@ -108,7 +123,13 @@ function prologueOf(plan: Plan, faults: Faults, part: number, withRope: boolean)
 export function plainFactor(amax: number, scaling: PlannedScaling, code: CodeName): number {
   const { rule, maximum, floor, division, global } = scaling;
   const size = floor?.of === 'amax' ? Math.max(amax, f32(floor.least)) : amax;
-  const top: Readonly<Partial<Record<CodeName, number>>> = { e4m3: 8, e5m2: 15, e2m1: 2, e4m3fnuz: 7, int8: 6 };
+  const top: Readonly<Partial<Record<CodeName, number>>> = {
+    e4m3: 8,
+    e5m2: 15,
+    e2m1: 2,
+    e4m3fnuz: 7,
+    int8: 6,
+  };
   if (rule === 'amax' || rule === 'power-up') {
     let factor = division === 'divide' ? f32(size / maximum) : f32(size * f32(1 / maximum));
     if (global !== 1) factor = f32(factor * f32(1 / global));
@@ -133,10 +154,16 @@ function put(bytes: Uint8Array, index: number, bits: number, code: number): void
     bytes[index >> 1] = (bytes[index >> 1] & (0xf0 >> shift)) | (code << shift);
     return;
   }
-  for (let i = 0; i < bits / 8; i++) bytes[(index * bits) / 8 + i] = Math.floor(code / 2 ** (8 * i)) & 0xff;
+  for (let i = 0; i < bits / 8; i++)
+    bytes[(index * bits) / 8 + i] = Math.floor(code / 2 ** (8 * i)) & 0xff;
 }
 
-function bufferOf(elements: number, bits: number, old: (index: number) => number, salt: number): Uint8Array {
+function bufferOf(
+  elements: number,
+  bits: number,
+  old: (index: number) => number,
+  salt: number,
+): Uint8Array {
   return Uint8Array.from({ length: Math.ceil((elements * bits) / 8) }, (_, i) => old(i + salt));
 }
 
@@ -173,20 +200,38 @@ export function writePlain(plan: Plan, faults: Faults = {}): Written {
   for (const part of [0, 1]) {
     const name = bufferName(plan, part, false);
     if (!after.has(name))
-      after.set(name, bufferOf(elementsOf(plan.layouts[part], sizesOf(plan, part, false)), bitsOf[code], old, 7 * part));
+      after.set(
+        name,
+        bufferOf(
+          elementsOf(plan.layouts[part], sizesOf(plan, part, false)),
+          bitsOf[code],
+          old,
+          7 * part,
+        ),
+      );
     if (scaling !== null)
       after.set(
         bufferName(plan, part, true),
-        bufferOf(elementsOf(scaling.layout, sizesOf(plan, part, true)), bitsOf[scaling.code], old, 3 + part),
+        bufferOf(
+          elementsOf(scaling.layout, sizesOf(plan, part, true)),
+          bitsOf[scaling.code],
+          old,
+          3 + part,
+        ),
       );
   }
   const before = new Map([...after].map(([name, bytes]) => [name, bytes.slice()]));
   const values = [0, 1].map((part) => prologueOf(plan, faults, part, faults.withoutRope !== true));
-  const sizedValues = [0, 1].map((part) => prologueOf(plan, faults, part, faults.withoutRope !== true && faults.sizedBeforeRope !== true));
+  const sizedValues = [0, 1].map((part) =>
+    prologueOf(plan, faults, part, faults.withoutRope !== true && faults.sizedBeforeRope !== true),
+  );
   const perGroup = scaling?.columns ?? columns;
   const factorOf = (part: number, token: number, head: number, group: number): number => {
     if (scaling === null) return 1;
-    const [first, last] = faults.sized?.(group, perGroup) ?? [group * perGroup, (group + 1) * perGroup];
+    const [first, last] = faults.sized?.(group, perGroup) ?? [
+      group * perGroup,
+      (group + 1) * perGroup,
+    ];
     let amax = 0;
     for (const other of scaling.perHead ? [head] : Array.from({ length: heads }, (_, i) => i))
       for (let i = first; i < Math.min(last, columns); i++) {
@@ -194,7 +239,10 @@ export function writePlain(plan: Plan, faults: Faults = {}): Written {
         amax = Math.max(amax, faults.sizeOf?.(x) ?? Math.abs(x));
       }
     const right = plainFactor(amax, scaling, code);
-    return decodePlain(scaling.code, encodePlain(scaling.code, faults.factor?.(amax, right) ?? right));
+    return decodePlain(
+      scaling.code,
+      encodePlain(scaling.code, faults.factor?.(amax, right) ?? right),
+    );
   };
   const divide = (x: number, factor: number): number => {
     if (scaling === null) return x;
@@ -207,13 +255,20 @@ export function writePlain(plan: Plan, faults: Faults = {}): Written {
     for (const slot of faults.slots?.(slots[token], token) ?? own)
       for (const part of [0, 1])
         for (let head = 0; head < heads; head++) {
-          const [fromPart, fromToken, fromHead] = faults.row?.(part, token, head) ?? [part, token, head];
+          const [fromPart, fromToken, fromHead] = faults.row?.(part, token, head) ?? [
+            part,
+            token,
+            head,
+          ];
           const row = (fromToken * heads + fromHead) * columns;
           const numbers = after.get(bufferName(plan, part, false)) ?? new Uint8Array();
           const at = addresses[faults.layout ?? plan.layouts[part]];
           for (let column = 0; column < columns; column++) {
             const group = Math.floor(column / perGroup);
-            const divisor = factorOf(...(faults.divisor?.(fromPart, fromToken, fromHead, group) ?? ([fromPart, fromToken, fromHead, group] as const)));
+            const divisor = factorOf(
+              ...(faults.divisor?.(fromPart, fromToken, fromHead, group) ??
+                ([fromPart, fromToken, fromHead, group] as const)),
+            );
             const x = values[fromPart][row + column];
             const quotient = (faults.divide ?? divide)(x, divisor);
             const bits = faults.encode?.(quotient) ?? encodePlain(code, quotient);
@@ -223,9 +278,17 @@ export function writePlain(plan: Plan, faults: Faults = {}): Written {
           const factors = after.get(bufferName(plan, part, true)) ?? new Uint8Array();
           const factorAt = addresses[faults.factorLayout?.(part) ?? scaling.layout];
           for (let group = 0; group * perGroup < columns; group++) {
-            const found = factorOf(...(faults.stored?.(fromPart, fromToken, fromHead, group) ?? ([fromPart, fromToken, fromHead, group] as const)));
+            const found = factorOf(
+              ...(faults.stored?.(fromPart, fromToken, fromHead, group) ??
+                ([fromPart, fromToken, fromHead, group] as const)),
+            );
             const stored = faults.storedFactor?.(found) ?? found;
-            put(factors, factorAt(sizesOf(plan, part, true), slot, head, group), bitsOf[scaling.code], encodePlain(scaling.code, stored));
+            put(
+              factors,
+              factorAt(sizesOf(plan, part, true), slot, head, group),
+              bitsOf[scaling.code],
+              encodePlain(scaling.code, stored),
+            );
           }
         }
   }

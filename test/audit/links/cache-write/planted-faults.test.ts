@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { explainWrite, judgeWrite } from '../../../../src/audit/links/cache-write/index.js';
+import { explainWrite } from '../../../../src/audit/links/cache-write/explain-write.js';
+import { judgeWrite } from '../../../../src/audit/links/cache-write/judge-write.js';
 import { auditedWrite, drawPlan } from './drawn-plan.js';
 import { plantedFaults } from './planted-faults.js';
 import { writePlain, type Written } from './plain-writer.js';
@@ -25,7 +26,9 @@ describe('wrong writes of caches', () => {
       seen++;
       const judged = judgeWrite(auditedWrite(plan, bad, declaration));
       const { wrong, wrongFactors } = judged.counts;
-      expect(wrong + wrongFactors + (judged.others?.changed ?? 0), `seed ${seed}`).toBeGreaterThan(0);
+      expect(wrong + wrongFactors + (judged.others?.changed ?? 0), `seed ${seed}`).toBeGreaterThan(
+        0,
+      );
       const cause = explainWrite(judged);
       expect(cause?.id, `seed ${seed}: ${cause?.sentence}`).toBe(id);
       if (says !== undefined) expect(cause?.sentence).toMatch(says);

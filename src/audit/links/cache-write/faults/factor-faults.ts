@@ -101,9 +101,10 @@ function otherTerms({ rule, floor }: FactorTerms): OtherTerms[] {
     const isRounding = powerRules.includes(rule);
     return { id: isRounding ? 'power-rounding' : 'factor-rule', change: { rule: other } };
   });
-  const maxima = [448, 240, 57344, 127, 128, 6, 1].map(
-    (maximum): OtherTerms => ({ id: 'factor-maximum', change: { maximum } }),
-  );
+  const maxima = [448, 240, 57344, 127, 128, 6, 1].map((maximum): OtherTerms => ({
+    id: 'factor-maximum',
+    change: { maximum },
+  }));
   const floors = [
     null,
     ...[1e-12, 1e-10, 1e-8, 1e-5, 1e-4].map((least) => ({ of: 'amax', least }) as const),
@@ -138,10 +139,7 @@ function* ruleFaults(right: Supposition): Generator<WriteFault> {
 }
 
 /** A right writer whose factors are made of other numbers than are stored. */
-function sizedBy(
-  right: Supposition,
-  change: (of: SupposedPart) => SupposedPart,
-): Supposition {
+function sizedBy(right: Supposition, change: (of: SupposedPart) => SupposedPart): Supposition {
   return { ...right, sized: right.parts.map(change) };
 }
 
@@ -171,7 +169,12 @@ function* sizeFaults(right: Supposition): Generator<WriteFault> {
   yield {
     id: 'amax-without-sign',
     sentence: 'factors are made of the largest number, not of the largest size',
-    supposed: sizedBy(right, (of) => withValues(of, mapSpans(of.values, (x) => Math.max(x, 0)))),
+    supposed: sizedBy(right, (of) =>
+      withValues(
+        of,
+        mapSpans(of.values, (x) => Math.max(x, 0)),
+      ),
+    ),
   };
   const scaled = (of: SupposedPart, by: number): SupposedPart => {
     if (of.scaling === null) return of;

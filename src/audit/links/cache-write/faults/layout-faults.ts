@@ -52,7 +52,12 @@ function* relaidFactors({ write }: JudgedWrite, right: Supposition, layouts: Lay
       const fields = right.parts.map(({ factors }, part) =>
         factors === null || !chosen.includes(part)
           ? factors
-          : inLayout(factors, layout, write.blockSize, write.after.get(factors.buffer)?.length ?? 0),
+          : inLayout(
+              factors,
+              layout,
+              write.blockSize,
+              write.after.get(factors.buffer)?.length ?? 0,
+            ),
       );
       if (chosen.length === 0 || chosen.some((part) => fields[part] === null)) continue;
       const of = chosen.map((part) => right.parts[part].part.name).join(' and ');
@@ -94,10 +99,7 @@ function* headFaults(right: Supposition): Generator<WriteFault> {
     ['all heads hold the first', () => 0],
     ['even heads and odd heads are exchanged', (head) => Math.min(heads - 1, head ^ 1)],
     ['the halves of the heads are exchanged', (head) => (head + Math.floor(heads / 2)) % heads],
-    [
-      'heads are interleaved',
-      (head) => (head % 2) * Math.ceil(heads / 2) + Math.floor(head / 2),
-    ],
+    ['heads are interleaved', (head) => (head % 2) * Math.ceil(heads / 2) + Math.floor(head / 2)],
   ];
   for (const [sentence, order] of orders)
     yield exchanged(right, 'head-order', sentence, (row) => ({ ...row, head: order(row.head) }));

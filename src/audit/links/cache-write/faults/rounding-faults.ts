@@ -40,14 +40,16 @@ function inOtherFormat(from: CodeName, to: CodeName): RoundingFault {
   };
 }
 
-
-
 /** NaN as a number. */
 function nanAs(x: number, words: string): RoundingFault {
   return {
     id: 'nan-as-number',
     sentence: `NaN is stored as ${words}`,
-    change: (of) => withValues(of, mapSpans(of.values, (y) => (Number.isNaN(y) ? x : y))),
+    change: (of) =>
+      withValues(
+        of,
+        mapSpans(of.values, (y) => (Number.isNaN(y) ? x : y)),
+      ),
   };
 }
 
@@ -79,9 +81,7 @@ const wrongRoundings: readonly RoundingFault[] = [
   {
     id: 'saturation-maximum',
     sentence: 'numbers are brought to at most 240, the largest of e4m3fnuz, where e4m3 has 448',
-    change: inFormats(['e4m3'], (of) =>
-      withRound(of, (x) => Math.min(240, Math.max(-240, x))),
-    ),
+    change: inFormats(['e4m3'], (of) => withRound(of, (x) => Math.min(240, Math.max(-240, x)))),
   },
   {
     id: 'negative-zero',
@@ -106,16 +106,13 @@ const wrongRoundings: readonly RoundingFault[] = [
   inOtherFormat('int8', 'e4m3'),
   inOtherFormat('bf16', 'fp16'),
   inOtherFormat('fp16', 'bf16'),
-  ...(['bf16', 'fp16'] as const).map(
-    (name): RoundingFault => ({
-      id: 'rounded-twice',
-      sentence: `numbers are rounded to ${name} before they are rounded to what is stored`,
-      change: inFormats(
-        ['e4m3', 'e5m2', 'e2m1', 'int8', 'e4m3fnuz'],
-        (of) => withRound(of, (x) => round(formats[name], x)),
-      ),
-    }),
-  ),
+  ...(['bf16', 'fp16'] as const).map((name): RoundingFault => ({
+    id: 'rounded-twice',
+    sentence: `numbers are rounded to ${name} before they are rounded to what is stored`,
+    change: inFormats(['e4m3', 'e5m2', 'e2m1', 'int8', 'e4m3fnuz'], (of) =>
+      withRound(of, (x) => round(formats[name], x)),
+    ),
+  })),
   {
     id: 'division',
     sentence: 'numbers are multiplied by a rounded reciprocal, where they have to be divided',

@@ -41,10 +41,7 @@ function* arithmeticFaults(judged: JudgedWrite): Generator<SlotFault> {
       yield {
         id: 'block-size',
         sentence: `slots are counted in blocks of ${other}, where blocks have ${blockSize}`,
-        slots: mapped(
-          judged,
-          (slot) => Math.floor(slot / blockSize) * other + (slot % blockSize),
-        ),
+        slots: mapped(judged, (slot) => Math.floor(slot / blockSize) * other + (slot % blockSize)),
       };
   if (table === null) {
     yield {
@@ -156,8 +153,7 @@ function missingFault(judged: JudgedWrite, missing: readonly number[]): SlotFaul
         !missing.includes(other),
     );
   const isTail =
-    missing.length < stored.length &&
-    (String(tail) === String(missing) || missing.every(isLast));
+    missing.length < stored.length && (String(tail) === String(missing) || missing.every(isLast));
   return {
     id: isTail ? 'tail-missing' : 'not-stored',
     sentence: isTail
@@ -295,7 +291,10 @@ export function mappingFault(judged: JudgedWrite): ExtraFault | null {
   const right: JudgedWrite = { ...judged, write: { ...write, slots: expected } };
   for (const fault of arithmeticFaults(right))
     if (fault.slots.every((slot, token) => slot === slots[token]))
-      return { id: fault.id, sentence: `the slots are wrong before they are used: ${fault.sentence}` };
+      return {
+        id: fault.id,
+        sentence: `the slots are wrong before they are used: ${fault.sentence}`,
+      };
   const isPage = wrongSlots.every((one) => one.slot % blockSize === one.expected % blockSize);
   const page = Math.floor(first.slot / blockSize);
   const tokens = tokenWords(wrongSlots.map(({ token }) => token));

@@ -46,7 +46,10 @@ function moved({ tables, positions, layout }: Rotary, by: number): Rotary {
 
 function backwards({ tables, positions, layout }: Rotary): Rotary {
   const { sin } = tables;
-  const data = encodeFromFloat64(formats[sin.format], decodeTensor(sin).map((x) => -x));
+  const data = encodeFromFloat64(
+    formats[sin.format],
+    decodeTensor(sin).map((x) => -x),
+  );
   return { tables: { cos: tables.cos, sin: { ...sin, data } }, positions, layout };
 }
 
@@ -102,7 +105,10 @@ function movedGain(gain: Tensor, by: number): Tensor {
   const [heads, columns] = gain.shape;
   const values = decodeTensor(gain);
   const from = (i: number) => (i + by * columns + heads * columns) % (heads * columns);
-  const data = encodeFromFloat64(formats[gain.format], values.map((_, i) => values[from(i)]));
+  const data = encodeFromFloat64(
+    formats[gain.format],
+    values.map((_, i) => values[from(i)]),
+  );
   return { ...gain, data };
 }
 
@@ -115,13 +121,11 @@ function withMovedGain(by: number): PrologueFault['change'] {
 }
 
 const normFaults: readonly PrologueFault[] = [
-  ...[0, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3].map(
-    (epsilon): PrologueFault => ({
-      id: 'norm-epsilon',
-      sentence: `the norm takes ${epsilon} as epsilon`,
-      change: withNorm((norm) => (norm.epsilon === epsilon ? null : { ...norm, epsilon })),
-    }),
-  ),
+  ...[0, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3].map((epsilon): PrologueFault => ({
+    id: 'norm-epsilon',
+    sentence: `the norm takes ${epsilon} as epsilon`,
+    change: withNorm((norm) => (norm.epsilon === epsilon ? null : { ...norm, epsilon })),
+  })),
   {
     id: 'norm-missing',
     sentence: 'the norm is missing',
@@ -139,8 +143,16 @@ const normFaults: readonly PrologueFault[] = [
       norm.gain === null ? null : { ...norm, offset: norm.offset === 1 ? 0 : 1 },
     ),
   },
-  { id: 'gain-of-other-head', sentence: 'the gain is of the head before', change: withMovedGain(-1) },
-  { id: 'gain-of-other-head', sentence: 'the gain is of the head behind', change: withMovedGain(1) },
+  {
+    id: 'gain-of-other-head',
+    sentence: 'the gain is of the head before',
+    change: withMovedGain(-1),
+  },
+  {
+    id: 'gain-of-other-head',
+    sentence: 'the gain is of the head behind',
+    change: withMovedGain(1),
+  },
 ];
 
 function changed(of: SupposedPart, { change }: PrologueFault): SupposedPart {
