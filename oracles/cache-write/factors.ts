@@ -61,7 +61,8 @@ function microscaled(amax: number, rule: FactorRule, code: Code): number {
   if (amax <= 0) return 0;
   const exponent = exponentOf(amax);
   const scaled = amax / powerOfTwo(exponent);
-  const isUp = rule === 'mx-ceil' ? scaled > 1 : rule === 'mx-even' && scaled >= 2 - 2 ** -code.precision;
+  const isUp =
+    rule === 'mx-ceil' ? scaled > 1 : rule === 'mx-even' && scaled >= 2 - 2 ** -code.precision;
   return powerOfTwo(exponent + (isUp ? 1 : 0) - code.maxExponent);
 }
 

@@ -27,7 +27,12 @@ function tinyError({ rounding }: Prologue): number {
 }
 
 /** The gains of heads, [heads, columns]. */
-function gainsOf(gain: Tensor | null, heads: number, columns: number, offset: number): Float64Array {
+function gainsOf(
+  gain: Tensor | null,
+  heads: number,
+  columns: number,
+  offset: number,
+): Float64Array {
   if (gain === null) return new Float64Array(heads * columns).fill(1);
   const given = decodeTensor(gain);
   return Float64Array.from({ length: heads * columns }, (_, i) => given[i % given.length] + offset);
@@ -83,7 +88,12 @@ export function writtenValues(part: CachePart): Spans {
     const at = row * columns;
     const head = row % heads;
     let vector = values.slice(at, at + columns);
-    let radius = normed(vector, gains.subarray(head * columns, (head + 1) * columns), prologue, tiny);
+    let radius = normed(
+      vector,
+      gains.subarray(head * columns, (head + 1) * columns),
+      prologue,
+      tiny,
+    );
     if (rotation !== null && rotary !== null) {
       const position = rotary.positions[Math.floor(row / heads)];
       const bounded = vector.map((x, i) => Math.abs(x) + radius[i]);
