@@ -87,7 +87,7 @@ export function writtenValues(part: CachePart): Spans {
   for (let row = 0; row * columns < values.length; row++) {
     const at = row * columns;
     const head = row % heads;
-    let vector = values.slice(at, at + columns);
+    let vector: Float64Array = values.slice(at, at + columns);
     let radius = normed(
       vector,
       gains.subarray(head * columns, (head + 1) * columns),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,21 +12,37 @@ const scratch = mkdtempSync(join(tmpdir(), 'flashproof-cache-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
 const scaling: PlannedScaling = {
-  ...{ code: 'fp32', columns: 64, layout: 'nhd', rule: 'amax', maximum: 448 },
-  ...{ division: 'divide', floor: null, global: 1, perHead: true },
+  code: 'fp32',
+  columns: 64,
+  layout: 'nhd',
+  rule: 'amax',
+  maximum: 448,
+  division: 'divide',
+  floor: null,
+  global: 1,
+  perHead: true,
 };
 const fixed: Fixed = {
-  ...{ tokens: 5, heads: 4, columns: 64, blocks: 3, blockSize: 8, layouts: ['nhd', 'nhd'] },
-  ...{ slots: [8, 9, 10, 2, -1], code: 'e4m3', scaling, rope: false, norm: false, spread: 4 },
+  tokens: 5,
+  heads: 4,
+  columns: 64,
+  blocks: 3,
+  blockSize: 8,
+  layouts: ['nhd', 'nhd'],
+  slots: [8, 9, 10, 2, -1],
+  code: 'e4m3',
+  scaling,
+  rope: false,
+  norm: false,
+  spread: 4,
 };
 const metadata = { contract: 'cache-write' };
-let files = 0;
 
 async function file(
   tensors: Parameters<typeof writeRaw>[1],
   notes: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const path = join(scratch, `${files++}.safetensors`);
+  const path = join(scratch, `${randomUUID()}.safetensors`);
   await writeRaw(path, tensors, { ...metadata, ...notes });
   return path;
 }
@@ -156,7 +173,9 @@ describe('flashproof audit of a cache write', () => {
 
   it('refuses what does not fit, with the mend', async () => {
     const tensors = dumpOf(drawPlan(1, fixed));
-    const { slot_mapping: _, ...without } = tensors;
+    const without = Object.fromEntries(
+      Object.entries(tensors).filter(([name]) => name !== 'slot_mapping'),
+    );
     expect(await refusal('audit', await file(without))).toMatch(
       /has neither slot_mapping nor block_table/,
     );

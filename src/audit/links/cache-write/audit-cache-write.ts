@@ -228,7 +228,9 @@ function settingsOf({ write, rules }: JudgedWrite): LinkAudit['settings'] {
 function arithmeticWords({ write }: JudgedWrite): string {
   const hasPrologue = write.parts.some(({ prologue }) => prologue !== null);
   const divisions = new Set(
-    write.parts.flatMap(({ scaling }) => (scaling === null ? [] : [scaling.division ?? 'any'])),
+    write.parts.flatMap(({ scaling }) =>
+      scaling === null ? [] : [scaling.division ?? ('any' as const)],
+    ),
   );
   const words = {
     divide: 'one fp32 division',

@@ -13,9 +13,6 @@ import {
 import { readAt } from './judge-row.js';
 import { createMeasure, supposedPart } from './supposition.js';
 
-/** The terms of the factors of each part; null for one without factors. */
-export type FactorTermsOf = (part: number) => FactorTerms | null;
-
 /** A rule of factors, and how many of those stored follow it. */
 export interface FittedRule {
   readonly terms: FactorTerms;

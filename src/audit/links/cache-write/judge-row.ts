@@ -14,7 +14,13 @@ import {
   type CacheWrite,
   type Field,
 } from '../../../cache/index.js';
-import { createMeasure, type Row, type SupposedPart, type Supposition } from './supposition.js';
+import {
+  createMeasure,
+  type Group,
+  type Row,
+  type SupposedPart,
+  type Supposition,
+} from './supposition.js';
 
 /** A stored number or factor that is none of those that it may be. */
 export interface Misfit {
@@ -56,6 +62,11 @@ function endsOf({ low, high, nan }: LegalNumbers): Span {
   return nan && low > high ? [NaN, NaN] : [low, high];
 }
 
+/** Whether more than one number is right; 0 and -0 are one. */
+function hasChoice({ low, high, nan }: LegalNumbers): boolean {
+  return low < high || (nan && low === high);
+}
+
 /** Judges rows; `stopsEarly` for callers who want to know whether one is right only. */
 export type RowJudge = (
   supposed: Supposition,
@@ -64,45 +75,54 @@ export type RowJudge = (
   stopsEarly?: boolean,
 ) => JudgedRow;
 
-/** A judge of the rows of a write. */
-export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
+/** What is known of the factors of a write. */
+interface FactorJudge {
+  /** Counts a stored factor, and whether it is right. */
+  readonly count: (supposed: Supposition, group: Group, found: number, counts: Counts) => void;
+  /** The span of what the numbers of a group are divided by. */
+  readonly divisor: (supposed: Supposition, group: Group, found: number) => Span;
+}
+
+function createFactorJudge({ after, slots }: CacheWrite): FactorJudge {
   const measure = createMeasure(slots);
   /** The factor of a group by its rule; null where there is none. */
-  const ruled = (supposed: Supposition, row: Row, group: number): Span | null => {
-    const of: SupposedPart = supposed.sized[row.part];
-    return of.terms === null ? null : factorSpan(measure(of, { ...row, group }), of.terms);
+  const ruled = (supposed: Supposition, group: Group): Span | null => {
+    const of: SupposedPart = supposed.sized[group.part];
+    return of.terms === null ? null : factorSpan(measure(of, group), of.terms);
   };
-  const judgeFactor = (
-    supposed: Supposition,
-    row: Row,
-    group: number,
-    found: number,
-    counts: Counts,
-  ): void => {
-    const to = supposed.measured({ ...row, group });
-    const amax = measure(supposed.sized[to.part], to);
-    const span = ruled(supposed, to, to.group);
-    if (span === null && supposed.parts[row.part].terms?.rule === 'given') return;
-    // Sizes that are no numbers make factors that nobody can foretell.
-    if (!(amax[1] < Infinity)) return;
-    counts.judgedFactors++;
-    const [low, high] = span === null ? [0, Number.MAX_VALUE] : supposed.storedFactor(span);
-    if (found >= low && found <= high) return;
-    counts.wrongFactors++;
-    counts.firstWrongFactor ??= { index: group, found, expected: [low, high] };
+  return {
+    count: (supposed, group, found, counts) => {
+      const to = supposed.measured(group);
+      const span = ruled(supposed, to);
+      if (span === null && supposed.parts[group.part].terms?.rule === 'given') return;
+      // Sizes that are no numbers make factors that nobody can foretell.
+      if (!(measure(supposed.sized[to.part], to)[1] < Infinity)) return;
+      counts.judgedFactors++;
+      const [low, high] = span === null ? [0, Number.MAX_VALUE] : supposed.storedFactor(span);
+      if (found >= low && found <= high) return;
+      counts.wrongFactors++;
+      counts.firstWrongFactor ??= { index: group.group, found, expected: [low, high] };
+    },
+    divisor: (supposed, group, found) => {
+      const { scaling, factors } = supposed.parts[group.part];
+      const global = scaling?.global ?? 1;
+      const other = supposed.divided?.(group);
+      let span: Span = [found, found];
+      if (other !== undefined && factors !== null) {
+        const slot = supposed.slots[other.token];
+        const stored = readAt(after, factors, slot, other.head, other.group);
+        span = ruled(supposed, other) ?? [stored, stored];
+      }
+      const [low, high] = supposed.divisor(span);
+      return [low * global, high * global];
+    },
   };
-  const divisorOf = (supposed: Supposition, row: Row, group: number, found: number) => {
-    const { scaling, factors } = supposed.parts[row.part];
-    const global = scaling?.global ?? 1;
-    const other = supposed.divided?.({ ...row, group });
-    let span: Span | null = [found, found];
-    if (other !== undefined && factors !== null) {
-      const stored = readAt(after, factors, supposed.slots[other.token], other.head, other.group);
-      span = ruled(supposed, other, other.group) ?? [stored, stored];
-    }
-    const [low, high] = supposed.divisor(span);
-    return [low * global, high * global] as const;
-  };
+}
+
+/** A judge of the rows of a write. */
+export function createRowJudge(write: CacheWrite): RowJudge {
+  const { after } = write;
+  const factorJudge = createFactorJudge(write);
   return (supposed, row, slot, stopsEarly = false) => {
     const counts: Counts = {
       wrong: 0,
@@ -126,20 +146,17 @@ export function createRowJudge({ after, slots }: CacheWrite): RowJudge {
     const rowBit = rowBitOf(of.numbers, slot, row.head);
     for (let column = 0; column < columns; column++) {
       if (of.factors !== null && column % perGroup === 0) {
-        const group = column / perGroup;
-        const found = readAt(after, of.factors, slot, row.head, group);
-        judgeFactor(supposed, row, group, found, counts);
-        divisor = divisorOf(supposed, row, group, found);
+        const group = { ...row, group: column / perGroup };
+        const found = readAt(after, of.factors, slot, row.head, group.group);
+        factorJudge.count(supposed, group, found, counts);
+        divisor = factorJudge.divisor(supposed, group, found);
       }
-      const legal = legalNumbers(
-        [low[first + column], high[first + column]],
-        divisor,
-        of.numberTerms,
-      );
+      const value = [low[first + column], high[first + column]] as const;
+      const legal = legalNumbers(value, divisor, of.numberTerms);
       if (legal !== null) {
         const found = decode(codeAt(bytes, rowBit + columnBits[column], bits));
         counts.judged++;
-        if (legal.low !== legal.high && !(legal.nan && legal.low > legal.high)) counts.either++;
+        if (hasChoice(legal)) counts.either++;
         if (!isLegal(found, legal)) {
           counts.wrong++;
           counts.firstWrong ??= { index: column, found, expected: endsOf(legal) };

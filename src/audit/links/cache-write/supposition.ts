@@ -16,7 +16,6 @@ import {
   type Field,
   type Scaling,
 } from '../../../cache/index.js';
-import type { FactorTermsOf } from './factor-rules.js';
 
 /** A head of a token of a part of a write. */
 export interface Row {
@@ -90,6 +89,9 @@ export function supposedPart(
     },
   };
 }
+
+/** The terms of the factors of each part; null for one without factors. */
+export type FactorTermsOf = (part: number) => FactorTerms | null;
 
 /** What a right writer does. */
 export function rightWriter(

@@ -11,7 +11,11 @@ import {
 import type { Tensor } from '../../../formats/index.js';
 import { quoted, type LinkFile } from '../../../io/tensors/index.js';
 import { RequestError } from '../../../request-error.js';
-import type { PartName } from './read-cache-write.js';
+
+/** The parts of a write, by the names of their new tokens. */
+export const partNames = ['k', 'v', 'kv_c', 'k_pe'] as const;
+/** One of {@link partNames}. */
+export type PartName = (typeof partNames)[number];
 
 /** A buffer of a cache, as it is in a file. */
 export interface CacheBuffer {

@@ -13,13 +13,16 @@ import type { Tensor } from '../../../formats/index.js';
 import { parseBlockSize, quoted, type LinkFile } from '../../../io/tensors/index.js';
 import { RequestError } from '../../../request-error.js';
 
-import { cacheBuffers, placedNumbers, type CacheBuffers, type PlacedPart } from './cache-fields.js';
+import {
+  cacheBuffers,
+  partNames,
+  placedNumbers,
+  type CacheBuffers,
+  type PartName,
+  type PlacedPart,
+} from './cache-fields.js';
 import { placedFactors, positive } from './cache-factors.js';
 import type { LinkReader } from './link-reader.js';
-
-const parts = ['k', 'v', 'kv_c', 'k_pe'] as const;
-/** The name of a part of a write. */
-export type PartName = (typeof parts)[number];
 
 const buffers = [
   'key_cache',
@@ -32,7 +35,7 @@ const buffers = [
 
 const names = {
   tensors: [
-    ...parts,
+    ...partNames,
     ...['slot_mapping', 'block_table', 'positions', 'token_sequences', 'cu_seqlens_q'],
     ...buffers,
     ...buffers.map((name) => `${name}_before`),
@@ -205,7 +208,7 @@ async function readSlots(
 }
 
 async function readWrite(file: LinkFile): Promise<CacheWrite> {
-  const given = parts.filter((name) => file.has(name));
+  const given = partNames.filter((name) => file.has(name));
   const isLatent = given.includes('kv_c');
   if (!given.includes('k') && !isLatent)
     return file.refuse('has no k and no kv_c, the new tokens; name them with --tensor');

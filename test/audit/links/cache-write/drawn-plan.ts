@@ -214,7 +214,15 @@ export function drawPlan(seed: number, fixed: Fixed = {}): Plan {
   const withRope = fixed.rope ?? draw() < 0.4;
   const withNorm = fixed.norm ?? draw() < 0.3;
   return {
-    ...{ tokens, heads, columns, blockSize, blocks, inputFormat, layouts, slots, positions },
+    tokens,
+    heads,
+    columns,
+    blockSize,
+    blocks,
+    inputFormat,
+    layouts,
+    slots,
+    positions,
     code: kind.code,
     scaling: kind.scaling,
     inputs: [inputOf(inputFormat, count, spread, draw), inputOf(inputFormat, count, spread, draw)],

@@ -22,19 +22,29 @@ import {
 } from './plain-writer.js';
 
 const scaling: PlannedScaling = {
-  ...{ code: 'fp32', columns: 32, layout: 'nhd', rule: 'amax', maximum: 448 },
-  ...{ division: 'divide', floor: null, global: 1, perHead: true },
+  code: 'fp32',
+  columns: 32,
+  layout: 'nhd',
+  rule: 'amax',
+  maximum: 448,
+  division: 'divide',
+  floor: null,
+  global: 1,
+  perHead: true,
 };
 const plan = drawPlan(5, {
-  ...{ tokens: 24, heads: 2, columns: 32, blocks: 3, blockSize: 8, layouts: ['nhd', 'nhd'] },
-  ...{
-    slots: Array.from({ length: 24 }, (_, i) => i),
-    code: 'e4m3',
-    scaling,
-    spread: 2,
-    rope: false,
-    norm: false,
-  },
+  tokens: 24,
+  heads: 2,
+  columns: 32,
+  blocks: 3,
+  blockSize: 8,
+  layouts: ['nhd', 'nhd'],
+  slots: Array.from({ length: 24 }, (_, i) => i),
+  code: 'e4m3',
+  scaling,
+  spread: 2,
+  rope: false,
+  norm: false,
 });
 
 /** K or V as attention reads them: the stored bits, with the stored factors. */
@@ -97,7 +107,7 @@ function verdicts(of: Plan, faults: Faults) {
     shape,
     data: encodeFromFloat64(formats.bf16, exact.values),
   };
-  const read = judgeOutputs(problem, { out });
+  const read = judgeOutputs(problem, { out, lse: null });
   return { write: write.verdict, read: read.verdict };
 }
 
@@ -121,7 +131,7 @@ describe('an error has one owner', () => {
       const { write, read } = verdicts(plan, faults);
       expect(write.pass).toBe(false);
       expect(write.diagnosis?.id).toBe(id);
-      expect(read.pass, read.statement).toBe(true);
+      expect(read.pass, read.sentence).toBe(true);
     },
   );
 });

@@ -66,7 +66,10 @@ export interface PlantedFault {
 
 const f32 = Math.fround;
 
-function encodeAs(code: Parameters<typeof encodePlain>[0], truncates = false): Faults['encode'] {
+function encodeAs(
+  code: Parameters<typeof encodePlain>[0],
+  truncates = false,
+): NonNullable<Faults['encode']> {
   return (x) => encodePlain(code, x, truncates);
 }
 
@@ -283,8 +286,8 @@ export const factorFaults: readonly PlantedFault[] = [
     id: 'factor-of-other-tensor',
     fixed: fp8,
     faults: () => ({
-      divisor: (part, token, head, group) => [0, token, head, group],
-      stored: (part, token, head, group) => [0, token, head, group],
+      divisor: (_part, token, head, group) => [0, token, head, group],
+      stored: (_part, token, head, group) => [0, token, head, group],
     }),
   },
   {

@@ -1,13 +1,10 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { writtenValues } from '../../../../oracles/index.js';
-import { loadMpfr, type Mpfr } from '../../../oracles/mpfr.js';
+import { loadMpfr } from '../../../oracles/mpfr.js';
 import { auditedWrite, drawPlan } from './drawn-plan.js';
 import { writePlain, type Plan } from './plain-writer.js';
 
-let mpfr: Mpfr;
-beforeAll(async () => {
-  mpfr = await loadMpfr();
-});
+const mpfr = await loadMpfr();
 
 /** K after norm and rotation in arithmetic of 200 bits, and how far each number is from the middle of a span. */
 function distances(plan: Plan, middle: Float64Array): Float64Array {

@@ -122,7 +122,7 @@ function otherTerms({ rule, floor }: FactorTerms): OtherTerms[] {
 /** Writers whose factors follow another rule. */
 function* ruleFaults(right: Supposition): Generator<WriteFault> {
   const first = right.parts.find(({ terms }) => terms !== null && terms.rule !== 'given')?.terms;
-  if (first == null) return;
+  if (first === undefined || first === null) return;
   for (const { id, change } of otherTerms(first)) {
     const isSame = (Object.keys(change) as (keyof FactorTerms)[]).every(
       (key) => change[key] === first[key],
@@ -143,6 +143,14 @@ function sizedBy(right: Supposition, change: (of: SupposedPart) => SupposedPart)
   return { ...right, sized: right.parts.map(change) };
 }
 
+function hasRotary({ prologue }: CachePart): boolean {
+  return prologue !== null && prologue.rotary !== null;
+}
+
+function hasNorm({ prologue }: CachePart): boolean {
+  return prologue !== null && prologue.norm !== null;
+}
+
 function withoutPrologue(of: SupposedPart, part: CachePart): SupposedPart {
   return withValues(of, writtenValues(part));
 }
@@ -150,17 +158,17 @@ function withoutPrologue(of: SupposedPart, part: CachePart): SupposedPart {
 /** Writers that take the largest size of other numbers. */
 function* sizeFaults(right: Supposition): Generator<WriteFault> {
   const has = (test: (of: SupposedPart) => boolean) => right.parts.some(test);
-  if (has(({ part }) => part.prologue?.rotary != null))
+  if (has(({ part }) => hasRotary(part)))
     yield {
       id: 'amax-before-rope',
       sentence: 'factors are made of the numbers before their rotation',
       supposed: sizedBy(right, (of) => {
         const { prologue } = of.part;
-        if (prologue?.rotary == null) return of;
+        if (prologue === null) return of;
         return withoutPrologue(of, { ...of.part, prologue: { ...prologue, rotary: null } });
       }),
     };
-  if (has(({ part }) => part.prologue?.norm != null))
+  if (has(({ part }) => hasNorm(part)))
     yield {
       id: 'amax-before-norm',
       sentence: 'factors are made of the numbers before their norm',

@@ -23,7 +23,9 @@ interface PrologueFault {
 
 function withRotary(change: (rotary: Rotary) => Rotary | null): PrologueFault['change'] {
   return ({ prologue }) =>
-    prologue?.rotary == null ? null : { ...prologue, rotary: change(prologue.rotary) };
+    prologue === null || prologue.rotary === null
+      ? null
+      : { ...prologue, rotary: change(prologue.rotary) };
 }
 
 function withNorm(
@@ -31,7 +33,7 @@ function withNorm(
 ): PrologueFault['change'] {
   return (part) => {
     const { prologue } = part;
-    if (prologue?.norm == null) return null;
+    if (prologue === null || prologue.norm === null) return null;
     const norm = change(prologue.norm, partShape(part).heads);
     if (norm === null) return null;
     return { ...prologue, norm: norm === 'none' ? null : norm };
