@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { writtenValues } from '../../../../oracles/index.js';
 import { loadMpfr } from '../../../oracles/mpfr.js';
+import { decodePlain, encodePlain } from './plain-codes.js';
 import { auditedWrite, drawPlan } from './drawn-plan.js';
 import { writePlain, type Plan } from './plain-writer.js';
 
@@ -63,6 +64,33 @@ describe('numbers before they are stored', () => {
       }
     },
   );
+
+  it('has room for a rotation in bf16, each operation rounded', () => {
+    const bf16 = (x: number) => decodePlain('bf16', encodePlain('bf16', Math.fround(x)));
+    for (let seed = 0; seed < 20; seed++) {
+      const plan = drawPlan(seed, { rope: true, norm: false, code: 'bf16', spread: 6 });
+      const [part] = auditedWrite(plan, writePlain(plan)).parts;
+      const { prologue } = part;
+      if (prologue === null || plan.rope === null) throw new Error('no rotation');
+      const { low, high } = writtenValues({
+        ...part,
+        prologue: { ...prologue, rounding: 'bf16' },
+      });
+      const { pairs, layout, cos, sin } = plan.rope;
+      for (let row = 0; row * plan.columns < low.length; row++) {
+        const from = plan.positions[Math.floor(row / plan.heads)] * pairs;
+        for (let t = 0; t < pairs; t++) {
+          const [a, b] = layout === 'halves' ? [t, t + pairs] : [2 * t, 2 * t + 1];
+          const [i, j] = [row * plan.columns + a, row * plan.columns + b];
+          const [x, y] = [plan.inputs[0][i], plan.inputs[0][j]];
+          const first = bf16(bf16(x * cos[from + t]) - bf16(y * sin[from + t]));
+          const second = bf16(bf16(y * cos[from + t]) + bf16(x * sin[from + t]));
+          expect(first >= low[i] && first <= high[i]).toBe(true);
+          expect(second >= low[j] && second <= high[j]).toBe(true);
+        }
+      }
+    }
+  });
 
   it('is exact without a prologue', () => {
     const plan = drawPlan(3, { rope: false, norm: false });
