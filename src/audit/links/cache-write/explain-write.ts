@@ -71,9 +71,8 @@ function fitsSlots(judged: JudgedWrite, { slots }: SlotFault): boolean {
       return false;
   }
   if (stored === 0 && judged.others === null) return false;
-  return otherBytes(write, writtenBits(write, supposed, slots))?.changed !== undefined
-    ? otherBytes(write, writtenBits(write, supposed, slots))?.changed === 0
-    : true;
+  const others = otherBytes(write, writtenBits(write, supposed, slots));
+  return others === null || others.changed === 0;
 }
 
 /** Where wrong rows are, in words: "K, tokens 3 to 5, head 1"; '' where all rows are wrong. */

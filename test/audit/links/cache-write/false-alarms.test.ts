@@ -2,10 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isSettled } from '../../../../src/audit/links/cache-write/factor-rules.js';
 import { judgeWrite } from '../../../../src/audit/links/cache-write/judge-write.js';
+import { scaled } from '../../../setup/effort.js';
 import { auditedWrite, describePlan, drawPlan } from './drawn-plan.js';
 import { writePlain } from './plain-writer.js';
 
-const runs = Number(process.env.CACHE_RUNS ?? 1000);
+/** TEST_EFFORT=25 tries 10,000. */
+const runs = scaled(400);
 
 describe('right writes of caches', () => {
   it('pass, with the rule declared and without', () => {

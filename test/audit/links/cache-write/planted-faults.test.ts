@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { explainWrite } from '../../../../src/audit/links/cache-write/explain-write.js';
 import { judgeWrite } from '../../../../src/audit/links/cache-write/judge-write.js';
+import { scaled } from '../../../setup/effort.js';
 import { auditedWrite, drawPlan } from './drawn-plan.js';
 import { plantedFaults } from './planted-faults.js';
 import { writePlain, type Written } from './plain-writer.js';
 
-const seeds = Array.from({ length: Number(process.env.CACHE_SEEDS ?? 5) }, (_, i) => i + 1);
+const seeds = Array.from({ length: scaled(4) }, (_, i) => i + 1);
 
 /** Whether two writes leave the same bytes: a fault that nobody can see. */
 function isSame(a: Written, b: Written): boolean {
