@@ -60,3 +60,4 @@ export {
   reciprocalSquareRootError,
   reciprocalSquareRootRounded,
 } from './reciprocal.js';
+export * from './cache-write/index.js';

@@ -1,6 +1,7 @@
 """Proof instead of allclose: verifies the numerics of attention kernels."""
 
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
+from .caches import assert_cache_write, audit_cache_write
 from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
 from .judged_recurrent import JudgedRecurrent, judged_recurrent
 from .node import NodeNotFoundError
@@ -24,9 +25,11 @@ __all__ = [
     "RequestError",
     "Tolerance",
     "assert_attention",
+    "assert_cache_write",
     "assert_kernel",
     "assert_recurrent",
     "audit",
+    "audit_cache_write",
     "audit_on_device",
     "audit_recurrent",
     "check",

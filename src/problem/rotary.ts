@@ -10,6 +10,8 @@ export type RotaryLayout = 'halves' | 'neighbours';
 export interface Rotation {
   /** The layouts that the tables may be meant for: one if every number is there twice. */
   readonly layouts: readonly RotaryLayout[];
+  /** Number of pairs that are rotated: those of the first elements of a vector. */
+  readonly pairs: number;
   /** A vector rotated by that many times the angles of a position; −1 undoes a rotation and its scaling. */
   readonly turn: (
     vector: Float64Array,
@@ -17,6 +19,8 @@ export interface Rotation {
     layout: RotaryLayout,
     times: number,
   ) => Float64Array;
+  /** The sizes |x·cos| + |y·sin| of the two products that each element of a rotated vector is the sum of. */
+  readonly sizes: (vector: Float64Array, position: number, layout: RotaryLayout) => Float64Array;
 }
 
 /** Elements of the pair t of a vector. */
@@ -57,12 +61,13 @@ export function createRotation({ cos, sin }: RotaryTables, dim: number): Rotatio
     throw new RequestError(
       `rope_cos has ${columns} columns, q and k have ${dim} elements; give a column for each pair of them, or each twice`,
     );
+  const tableAt = (position: number, t: number) =>
+    position * columns + (doubled === null ? t : pairAt(doubled, pairs, t)[0]);
   const turn = (vector: Float64Array, position: number, layout: RotaryLayout, times: number) => {
     const turned = vector.slice();
     for (let t = 0; t < pairs; t++) {
       const [a, b] = pairAt(layout, pairs, t);
-      const column = doubled === null ? t : pairAt(doubled, pairs, t)[0];
-      const at = position * columns + column;
+      const at = tableAt(position, t);
       const inverse = times < 0;
       const size = inverse ? ofCos[at] ** 2 + ofSin[at] ** 2 : 1;
       const [c, s] = [ofCos[at] / size, (inverse ? -ofSin[at] : ofSin[at]) / size];
@@ -71,7 +76,17 @@ export function createRotation({ cos, sin }: RotaryTables, dim: number): Rotatio
     }
     return turned;
   };
-  return { layouts: doubled === null ? ['halves', 'neighbours'] : [doubled], turn };
+  const sizes = (vector: Float64Array, position: number, layout: RotaryLayout) => {
+    const found = vector.map(Math.abs);
+    for (let t = 0; t < pairs; t++) {
+      const [a, b] = pairAt(layout, pairs, t);
+      const at = tableAt(position, t);
+      const [c, s] = [Math.abs(ofCos[at]), Math.abs(ofSin[at])];
+      [found[a], found[b]] = [found[a] * c + found[b] * s, found[b] * c + found[a] * s];
+    }
+    return found;
+  };
+  return { layouts: doubled === null ? ['halves', 'neighbours'] : [doubled], pairs, turn, sizes };
 }
 
 /**

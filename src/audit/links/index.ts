@@ -9,3 +9,4 @@ export {
 } from './link-audit.js';
 export * from './merge/index.js';
 export * from './selection/index.js';
+export * from './cache-write/index.js';

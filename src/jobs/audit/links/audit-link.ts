@@ -13,12 +13,14 @@ import type { AuditSettings } from '../audit-settings.js';
 import type { AuditWork } from '../audit-work.js';
 import { secondsSince } from '../document-head.js';
 import type { LinkReader } from './link-reader.js';
+import { cacheWriteLink } from './read-cache-write.js';
 import { mergeLink } from './read-merge.js';
 import { selectionLink } from './read-selection.js';
 
 const readers: Readonly<Record<LinkContractName, LinkReader>> = {
   selection: selectionLink,
   merge: mergeLink,
+  'cache-write': cacheWriteLink,
 };
 
 /** The contracts by which files are judged: attention and linear attention, and those of the links around them. */

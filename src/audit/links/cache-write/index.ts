@@ -1,0 +1,1 @@
+export { auditCacheWrite } from './audit-cache-write.js';
