@@ -177,25 +177,43 @@ export function loadTile(
   }
 }
 
-/** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
+/** Rows of a tile: the first, and their number, both multiples of 4 as the loops take them. */
+export interface TileRows {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** The rows from the first that sees a place of the tile in the engine to the last; none if none does. */
+export function seeingRows({ low, high }: TileEngine): TileRows {
+  let first = 0;
+  while (first < tileRows && low.view[first] >= high.view[first]) first += 1;
+  let end = tileRows;
+  while (end > first && low.view[end - 1] >= high.view[end - 1]) end -= 1;
+  const begin = first & ~3;
+  return { first: begin, count: first === tileRows ? 0 : Math.ceil((end - begin) / 4) * 4 };
+}
+
+/** Raw scores of some of the 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
 export function scoreTile(
   engine: TileEngine,
   keys: Operand,
   firstKey: number,
   constants: ScoreConstants,
+  rows: TileRows,
 ) {
   const { kernels, queries, keysTransposed, scores } = engine;
   keysTransposed.view.set(keys.columns(firstKey / tileRows));
+  const target = scores.address + 8 * tileRows * rows.first;
   kernels.product(
-    queries.address,
+    queries.address + 8 * keys.dim * rows.first,
     keysTransposed.address,
-    scores.address,
-    tileRows,
+    target,
+    rows.count,
     keys.dim,
     tileRows,
   );
   if (constants.softcapped)
-    kernels.capScores(scores.address, tileRows * tileRows, constants.capFactorHigh);
+    kernels.capScores(target, tileRows * rows.count, constants.capFactorHigh);
 }
 
 /** The keys between the ranges that a row sees. */

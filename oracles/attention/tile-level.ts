@@ -6,7 +6,14 @@ import { tileRows, dotError, gamma } from './operand.js';
 import { emptyRow, type RowResult } from './row.js';
 import type { Rules } from './rules.js';
 import { scaledDown, withSink } from './sink.js';
-import { loadTile, scoreTile, type TileEngine, weightTile } from './tile-engine.js';
+import {
+  loadTile,
+  scoreTile,
+  seeingRows,
+  type TileEngine,
+  type TileRows,
+  weightTile,
+} from './tile-engine.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Unit roundoff of fp64. */
@@ -45,9 +52,27 @@ interface TileSums {
   readonly anyKept: Uint8Array;
 }
 
+/** Adds the values of a tile by its weights to the sums of some rows. */
+function addValues(engine: TileEngine, { first, count }: TileRows): void {
+  const { kernels, vStride, scores, values, factor } = engine;
+  const skipped = 8 * vStride * first;
+  const [ofTile, magnitudeOfTile, sum, magnitude] = [
+    engine.tileSum,
+    engine.tileMagnitude,
+    engine.sum,
+    engine.magnitude,
+  ].map(({ address }) => address + skipped) as [number, number, number, number];
+  const weights = scores.address + 8 * tileRows * first;
+  const { address } = values;
+  kernels.productWithMagnitude(weights, address, ofTile, magnitudeOfTile, count, tileRows, vStride);
+  const factors = factor.address + 8 * first;
+  kernels.accumulate(sum, ofTile, factors, count, vStride);
+  kernels.accumulate(magnitude, magnitudeOfTile, factors, count, vStride);
+}
+
 /** Streams the keys that a block sees through the engine, tile by tile. */
 function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums {
-  const { kernels, vStride, low, high } = engine;
+  const { vStride, low, high } = engine;
   const { operands, firstRow, ranges } = block;
   const { query, keys, values } = operands;
   const { law, constants, kept } = rules;
@@ -69,30 +94,14 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
     const { isSeen, interrupted } = maskTile(ranges, tileKeys, low.view, high.view);
     if (!isSeen) continue;
     const tile = firstKey / tileRows;
-    scoreTile(engine, keys, firstKey, constants);
+    const seeing = seeingRows(engine);
+    scoreTile(engine, keys, firstKey, constants, seeing);
     loadAddends(engine, law, block, firstKey, addendError);
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
     if (kept !== null)
       dropWeights(engine, kept, block, firstKey, { target: engine.scores.view, anyKept });
     loadTile(engine.values.view, values.tile(tile), values.dim, vStride);
-    kernels.productWithMagnitude(
-      engine.scores.address,
-      engine.values.address,
-      engine.tileSum.address,
-      engine.tileMagnitude.address,
-      tileRows,
-      tileRows,
-      vStride,
-    );
-    const { address } = engine.factor;
-    kernels.accumulate(engine.sum.address, engine.tileSum.address, address, tileRows, vStride);
-    kernels.accumulate(
-      engine.magnitude.address,
-      engine.tileMagnitude.address,
-      address,
-      tileRows,
-      vStride,
-    );
+    addValues(engine, seeing);
     for (let i = 0; i < ranges.length; i++) {
       if (low.view[i] >= high.view[i]) continue;
       total[i] = total[i] * engine.factor.view[i] + engine.tileTotal.view[i];

@@ -16,6 +16,7 @@ import {
   createTileEngine,
   loadTile,
   scoreTile,
+  seeingRows,
   type Block,
   type TileEngine,
   type TileKernels,
@@ -164,7 +165,7 @@ function visitWeightTiles(
     if (!isLoaded)
       loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
     isLoaded = true;
-    scoreTile(engine, keys, firstKey, constants);
+    scoreTile(engine, keys, firstKey, constants, seeingRows(engine));
     loadAddends(engine, law, block, firstKey, addendError);
     engine.reference.view.set(reference);
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);

@@ -20,6 +20,8 @@ export {
   parseBlockSize,
   parseDropout,
   parseFamily,
+  parseKvIndexDuplicates,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parseNormalisation,

@@ -3,6 +3,8 @@ import {
   type DeclaredFormats,
   parseBlockSize,
   parseDropout,
+  parseKvIndexDuplicates,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parsePrefix,
@@ -39,6 +41,14 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
     dropoutP: parsed(options.dropoutP, parseDropout, '--dropout-p'),
     blockQ: parsed(options.blockQ, parseBlockSize, '--block-q'),
     blockK: parsed(options.blockK, parseBlockSize, '--block-k'),
+    blockSize: parsed(options.blockSize, parseBlockSize, '--block-size'),
+    kvIndexOf: parsed(options.kvIndexOf, parseKvIndexOf, '--kv-index-of'),
+    kvIndexDuplicates: parsed(
+      options.kvIndexDuplicates,
+      parseKvIndexDuplicates,
+      '--kv-index-duplicates',
+    ),
+    vDim: parsed(options.vDim, parseBlockSize, '--v-dim'),
     lseSink: options.lseSink,
     inputs: Object.fromEntries(
       problemInputNames.flatMap((name) => {

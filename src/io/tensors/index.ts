@@ -44,6 +44,8 @@ export {
   layouts,
   parseBlockSize,
   parseDropout,
+  parseKvIndexDuplicates,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parsePrefix,

@@ -1,8 +1,12 @@
 import {
   checkProblem,
   gatherFactors,
+  listsName,
+  spreadLists,
+  type KeyLists,
   type Problem,
   type ScaledTensor,
+  type StoredTensors,
 } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { printable, tensorIn } from '../messages.js';
@@ -11,7 +15,7 @@ import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
-import { hasSequences, readSequences } from './read-stored.js';
+import { hasSequences, readSequences, type ReadSequences } from './read-stored.js';
 import {
   fileSettings,
   keptNotes,
@@ -61,6 +65,13 @@ export function settledSettings(file: TensorFile, given: ProblemSettings): Probl
   return settled;
 }
 
+/** The tensors as posed, with lists of positions. */
+function withPositions({ stored }: ReadSequences, lists: KeyLists): StoredTensors | null {
+  const { tensors, queries } = stored;
+  if (tensors === null) return null;
+  return { ...tensors, [listsName(lists)]: spreadLists(lists.indices, queries) };
+}
+
 async function readWith(
   file: TensorFile,
   inputs: ReadInputs,
@@ -88,19 +99,21 @@ async function readWith(
     });
   }
   const read = await readSequences(file, inputs, settings);
-  const { tensors, sequences, placed } = read;
-  const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
+  const { sequences, placed } = read;
+  const laws = lawsOf(settings, read.tensors.q.shape.at(-1) ?? 0);
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
   const problem = await withScales(
-    { ...tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
+    { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
     {
       rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
       arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
     },
   );
-  return { ...problem, stored: { ...read.stored, of: problem } };
+  const { keyLists } = features;
+  const tensors = keyLists === undefined ? read.stored.tensors : withPositions(read, keyLists);
+  return { ...problem, stored: { ...read.stored, tensors, of: problem } };
 }
 
 /**

@@ -17,11 +17,12 @@ import { problemLayout, type ProblemSettings } from './settings.js';
 import { gatherStored } from './gather-stored.js';
 import { cachesOf } from './inputs.js';
 import { hasPages, pageLists, pageNames } from './page-lists.js';
-import type { PlacedSequences, ReadInputs } from './read-features.js';
+import type { ReadInputs } from './read-features.js';
 import {
   pageSizeOf,
   sequenceRows,
   sequencesOf,
+  type PlacedSequences,
   type RowTensor,
   type SequenceInputs,
 } from './read-sequences.js';

@@ -15,6 +15,14 @@ const tokenLayouts: Readonly<Record<string, Layout>> = { bhtd: 'bhsd', bthd: 'bs
 const kvLayouts = ['NHD', 'HND'] as const;
 export type KvLayout = (typeof kvLayouts)[number];
 
+/** Meanings of the entries of `kv_index`. */
+const kvIndexMeanings = ['positions', 'slots'] as const;
+export type KvIndexOf = (typeof kvIndexMeanings)[number];
+
+/** What becomes of keys that a list has several times. */
+const duplicateRules = ['refused', 'counted'] as const;
+export type KvIndexDuplicates = (typeof duplicateRules)[number];
+
 /** Settings of a problem that a caller fixes; those left out come from the file, else from defaults. */
 export interface ProblemSettings extends InputChoice {
   readonly scale?: number | undefined;
@@ -31,6 +39,14 @@ export interface ProblemSettings extends InputChoice {
   /** Queries and keys of a block of a block mask. */
   readonly blockQ?: number | undefined;
   readonly blockK?: number | undefined;
+  /** Keys of a block of `block_index`. */
+  readonly blockSize?: number | undefined;
+  /** The meaning of the entries of `kv_index`: positions of the sequence by default, or slots of the cache. */
+  readonly kvIndexOf?: KvIndexOf | undefined;
+  /** What becomes of a key that a list has several times: refused by default, or counted as often. */
+  readonly kvIndexDuplicates?: KvIndexDuplicates | undefined;
+  /** Columns of K that are V, for a problem without V of its own. */
+  readonly vDim?: number | undefined;
   /** Whether the LSE includes the sink. */
   readonly lseSink?: boolean | undefined;
   /** Whether `Problem.stored` keeps the tensors as they are posed, unused slots too, to be given to a kernel. */
@@ -82,6 +98,27 @@ export function parseBlockSize(text: string, name: string): number {
   if (text.trim() === '' || !Number.isSafeInteger(value) || value < 1)
     throw new RequestError(`${name} is ${quoted(text)}; give a whole number, 1 or more`);
   return value;
+}
+
+/** One of some words as text. */
+function parseWord<Word extends string>(text: string, words: readonly Word[], name: string): Word {
+  const word = words.find((known) => known === text.trim().toLowerCase());
+  if (word === undefined)
+    throw new RequestError(`${name} is ${quoted(text)}; give ${words.join(' or ')}`);
+  return word;
+}
+
+/** The meaning of the entries of `kv_index` as text. */
+export function parseKvIndexOf(text: string, name = 'kv_index_of'): KvIndexOf {
+  return parseWord(text, kvIndexMeanings, name);
+}
+
+/** What becomes of keys that `kv_index` lists several times, as text. */
+export function parseKvIndexDuplicates(
+  text: string,
+  name = 'kv_index_duplicates',
+): KvIndexDuplicates {
+  return parseWord(text, duplicateRules, name);
 }
 
 /** A softcap as text: a positive number, or "none", "null" or "0" for none. */
@@ -143,6 +180,10 @@ type SettingNote =
   | 'dropout_p'
   | 'block_q'
   | 'block_k'
+  | 'block_size'
+  | 'kv_index_of'
+  | 'kv_index_duplicates'
+  | 'v_dim'
   | 'lse_sink';
 
 /**
@@ -166,6 +207,10 @@ export function fileSettings(file: TensorFile, choice: InputChoice = {}): Proble
     dropoutP: note('dropout_p', parseDropout),
     blockQ: note('block_q', parseBlockSize),
     blockK: note('block_k', parseBlockSize),
+    blockSize: note('block_size', parseBlockSize),
+    kvIndexOf: note('kv_index_of', parseKvIndexOf),
+    kvIndexDuplicates: note('kv_index_duplicates', parseKvIndexDuplicates),
+    vDim: note('v_dim', parseBlockSize),
     lseSink: note('lse_sink', parseBoolean),
   };
 }
