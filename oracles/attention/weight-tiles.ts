@@ -178,8 +178,7 @@ function visitWeightTiles(
     const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
     const index = firstKey / tileRows;
-    if (isProjected) engine.valuesTransposed.view.set(values.columns(index));
-    const projections = isProjected ? projector.project() : [];
+    const projections = isProjected ? projector.project(values, index, seeingRows(engine)) : [];
     const known = tiles?.weights.subarray(index * tileLength, (index + 1) * tileLength);
     if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
     else {

@@ -58,7 +58,7 @@ export function weighTile(
   const view = maskTile(block.ranges, places, tile.low.view, tile.high.view);
   if (!view.isSeen) return null;
   const count = tileRows * tileRows;
-  const all = { first: 0, count: tileRows };
+  const all = { first: 0, count: tileRows, few: null };
   scoreTile(tile, keys, firstKey, { ...constants, softcapped: false }, all);
   if (constants.softcapped)
     kernels.capSlopes(tile.scores.address, engine.slopes.address, count, constants.capFactorHigh);

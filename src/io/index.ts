@@ -20,7 +20,6 @@ export {
   parseBlockSize,
   parseDropout,
   parseFamily,
-  parseKvIndexDuplicates,
   parseKvIndexOf,
   parseKvLayout,
   parseLayout,

@@ -81,11 +81,6 @@ export const inputOptions = optionRows({
     description: 'what --kv-index counts: positions (the default) or slots of a cache',
     completes: ['positions', 'slots'],
   },
-  kvIndexDuplicates: {
-    argument: '<rule>',
-    description: 'a key listed twice is refused (the default) or counted',
-    completes: ['refused', 'counted'],
-  },
   vDim: { argument: '<n>', description: 'columns of K that are V, where there is no V' },
   lseSink: {
     description: 'the LSE has the sink (the default)',

@@ -3,7 +3,6 @@ import {
   type DeclaredFormats,
   parseBlockSize,
   parseDropout,
-  parseKvIndexDuplicates,
   parseKvIndexOf,
   parseKvLayout,
   parseLayout,
@@ -43,11 +42,6 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
     blockK: parsed(options.blockK, parseBlockSize, '--block-k'),
     blockSize: parsed(options.blockSize, parseBlockSize, '--block-size'),
     kvIndexOf: parsed(options.kvIndexOf, parseKvIndexOf, '--kv-index-of'),
-    kvIndexDuplicates: parsed(
-      options.kvIndexDuplicates,
-      parseKvIndexDuplicates,
-      '--kv-index-duplicates',
-    ),
     vDim: parsed(options.vDim, parseBlockSize, '--v-dim'),
     lseSink: options.lseSink,
     inputs: Object.fromEntries(

@@ -44,7 +44,6 @@ export {
   layouts,
   parseBlockSize,
   parseDropout,
-  parseKvIndexDuplicates,
   parseKvIndexOf,
   parseKvLayout,
   parseLayout,

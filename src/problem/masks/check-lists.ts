@@ -84,7 +84,7 @@ class EntryCheck {
         this.#refuse(
           place,
           i,
-          `is ${entry}, which is entry ${entries.indexOf(entry)} too; list it once${blockKeys === 1 ? ', or say kv_index_duplicates=counted' : ''}`,
+          `is ${entry}, which is entry ${entries.indexOf(entry)} too; list it once`,
         );
       this.#lastIn[entry] = number;
     }

@@ -31,7 +31,7 @@ function runsOf(ranges: readonly (readonly KeyRange[])[], first: number, rows: n
   const all = ranges.slice(first, first + rows);
   const whole = { first, rows, keys: mergedRanges(all.flat()) };
   if (rows === 1) return [whole];
-  const half = rows <= 4 ? 1 : Math.floor(rows / 8) * 4;
+  const half = rows <= 4 ? 1 : Math.max(4, Math.floor(rows / 8) * 4);
   const halves = [...runsOf(ranges, first, half), ...runsOf(ranges, first + half, rows - half)];
   const apart = halves.reduce((sum, run) => sum + costOf(run), 0);
   return rows > mostRows || apart < costOf(whole) ? halves : [whole];

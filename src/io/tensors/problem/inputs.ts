@@ -84,7 +84,6 @@ const noteNeeds: Readonly<Record<string, readonly ProblemInputName[]>> = {
   block_k: ['kv_num_blocks', 'full_kv_num_blocks'],
   block_size: ['block_index'],
   kv_index_of: ['kv_index'],
-  kv_index_duplicates: ['kv_index'],
   lse_sink: ['sink'],
   kv_layout: pageInputs,
 };

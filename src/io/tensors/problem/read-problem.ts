@@ -13,6 +13,7 @@ import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
+import { isLatent, latentValues } from './latent.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
 import { hasSequences, readSequences, type ReadSequences } from './read-stored.js';
@@ -27,8 +28,9 @@ import {
 /** q, k and v of batches, heads first. */
 async function readBatches(
   file: TensorFile,
-  headsFirst: boolean,
+  settings: ProblemSettings,
 ): Promise<Pick<Problem, 'q' | 'k' | 'v'>> {
+  const headsFirst = problemLayout(file, settings) === 'bhsd';
   const read = async (name: string) => {
     checkEmptySizes(file, name);
     const tensor = await file.read(name);
@@ -38,7 +40,8 @@ async function readBatches(
       );
     return headsFirst ? tensor : toHeadsFirst(tensor);
   };
-  return { q: await read('q'), k: await read('k'), v: await read('v') };
+  const [q, k] = [await read('q'), await read('k')];
+  return { q, k, v: isLatent(file, settings) ? latentValues(k, settings) : await read('v') };
 }
 
 type Laws = Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>;
@@ -84,8 +87,11 @@ async function readWith(
       ...lie,
       given: settings.descales,
     });
+  // The values of a latent cache have the factors of its keys.
+  const valued = (problem: Problem): Problem =>
+    isLatent(file, settings) ? { ...problem, v: latentValues(problem.k, settings) } : problem;
   if (!hasSequences(inputs)) {
-    const tensors = await readBatches(file, headsFirst);
+    const tensors = await readBatches(file, settings);
     const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
     const problem = {
       ...tensors,
@@ -93,10 +99,12 @@ async function readWith(
       ...featuresOf(inputs, settings, null),
       ...rotaryOf(inputs),
     };
-    return withScales(problem, {
-      rankOf: (name) => tensors[name].shape.length,
-      arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
-    });
+    return valued(
+      await withScales(problem, {
+        rankOf: (name) => tensors[name].shape.length,
+        arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
+      }),
+    );
   }
   const read = await readSequences(file, inputs, settings);
   const { sequences, placed } = read;
@@ -104,12 +112,14 @@ async function readWith(
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
-  const problem = await withScales(
-    { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
-    {
-      rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
-      arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
-    },
+  const problem = valued(
+    await withScales(
+      { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
+      {
+        rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
+        arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
+      },
+    ),
   );
   const { keyLists } = features;
   const tensors = keyLists === undefined ? read.stored.tensors : withPositions(read, keyLists);

@@ -19,10 +19,6 @@ export type KvLayout = (typeof kvLayouts)[number];
 const kvIndexMeanings = ['positions', 'slots'] as const;
 export type KvIndexOf = (typeof kvIndexMeanings)[number];
 
-/** What becomes of keys that a list has several times. */
-const duplicateRules = ['refused', 'counted'] as const;
-export type KvIndexDuplicates = (typeof duplicateRules)[number];
-
 /** Settings of a problem that a caller fixes; those left out come from the file, else from defaults. */
 export interface ProblemSettings extends InputChoice {
   readonly scale?: number | undefined;
@@ -43,8 +39,6 @@ export interface ProblemSettings extends InputChoice {
   readonly blockSize?: number | undefined;
   /** The meaning of the entries of `kv_index`: positions of the sequence by default, or slots of the cache. */
   readonly kvIndexOf?: KvIndexOf | undefined;
-  /** What becomes of a key that a list has several times: refused by default, or counted as often. */
-  readonly kvIndexDuplicates?: KvIndexDuplicates | undefined;
   /** Columns of K that are V, for a problem without V of its own. */
   readonly vDim?: number | undefined;
   /** Whether the LSE includes the sink. */
@@ -100,25 +94,12 @@ export function parseBlockSize(text: string, name: string): number {
   return value;
 }
 
-/** One of some words as text. */
-function parseWord<Word extends string>(text: string, words: readonly Word[], name: string): Word {
-  const word = words.find((known) => known === text.trim().toLowerCase());
-  if (word === undefined)
-    throw new RequestError(`${name} is ${quoted(text)}; give ${words.join(' or ')}`);
-  return word;
-}
-
 /** The meaning of the entries of `kv_index` as text. */
 export function parseKvIndexOf(text: string, name = 'kv_index_of'): KvIndexOf {
-  return parseWord(text, kvIndexMeanings, name);
-}
-
-/** What becomes of keys that `kv_index` lists several times, as text. */
-export function parseKvIndexDuplicates(
-  text: string,
-  name = 'kv_index_duplicates',
-): KvIndexDuplicates {
-  return parseWord(text, duplicateRules, name);
+  const word = kvIndexMeanings.find((known) => known === text.trim().toLowerCase());
+  if (word === undefined)
+    throw new RequestError(`${name} is ${quoted(text)}; give ${kvIndexMeanings.join(' or ')}`);
+  return word;
 }
 
 /** A softcap as text: a positive number, or "none", "null" or "0" for none. */
@@ -182,7 +163,6 @@ type SettingNote =
   | 'block_k'
   | 'block_size'
   | 'kv_index_of'
-  | 'kv_index_duplicates'
   | 'v_dim'
   | 'lse_sink';
 
@@ -209,7 +189,6 @@ export function fileSettings(file: TensorFile, choice: InputChoice = {}): Proble
     blockK: note('block_k', parseBlockSize),
     blockSize: note('block_size', parseBlockSize),
     kvIndexOf: note('kv_index_of', parseKvIndexOf),
-    kvIndexDuplicates: note('kv_index_duplicates', parseKvIndexDuplicates),
     vDim: note('v_dim', parseBlockSize),
     lseSink: note('lse_sink', parseBoolean),
   };

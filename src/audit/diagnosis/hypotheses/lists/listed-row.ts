@@ -8,14 +8,14 @@ import {
   type KeyLists,
   type Mask,
   type RowPlace,
-} from '../../../problem/index.js';
-import type { HypothesisContext, SampleRow } from '../hypothesis.js';
+} from '../../../../problem/index.js';
+import type { HypothesisContext, SampleRow } from '../../hypothesis.js';
 import {
   predictWeighted,
   softmaxRow,
   type RowPrediction,
   type WeightedRow,
-} from '../prediction.js';
+} from '../../prediction.js';
 
 /** Keys, counted over those of all sequences, and how often each counts. */
 export type CountedKeys = Map<number, number>;

@@ -1,6 +1,6 @@
-import { storedOf, type Problem } from '../../../problem/index.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily } from '../hypothesis.js';
-import { predictWeighted, type RowPrediction } from '../prediction.js';
+import { storedOf, type Problem } from '../../../../problem/index.js';
+import type { Hypothesis, HypothesisContext, HypothesisFamily } from '../../hypothesis.js';
+import { predictWeighted, type RowPrediction } from '../../prediction.js';
 import { ListedRows, type CountedKeys, type ListedRow } from './listed-row.js';
 
 /** A wrong reading of lists: the keys that a row sees by it; null where nothing is known of the row. */
