@@ -66,6 +66,8 @@ export class Projector {
     const { kernels, vStride, valuesTransposed } = this.#engine;
     if (few === null) {
       valuesTransposed.view.set(values.columns(index));
+      // Few rows leave other numbers behind the columns.
+      valuesTransposed.view.fill(0, values.dim * tileRows);
       return this.#projectAll();
     }
     loadTile(valuesTransposed.view, values.tile(index), values.dim, vStride);

@@ -40,7 +40,7 @@ export interface WeightTile {
    * array as `weights` without dropout.
    */
   readonly applied: Float64Array;
-  /** Per projected matrix X: X_i · v_j, [rows × stride]. */
+  /** Per projected matrix X: X_i · v_j, [rows × stride]; anything for rows that see no key of the tile. */
   readonly projections: readonly Float64Array[];
 }
 
