@@ -2,7 +2,7 @@ import type { FeatureName, Problem, ProblemShape } from '../../src/problem/index
 import { RequestError } from '../../src/request-error.js';
 
 /**
- * Features that FlashAttention-4's forward for Blackwell takes beside masks by position: masks, documents and
+ * Features that FlashAttention-4's forward for Blackwell takes beside masks by position: masks, lists of keys, documents and
  * prefixes as a mask_mod, bias or ALiBi as a score_mod, its learnable sink, block sparsity, and sequences of unequal
  * lengths. Pages change where keys are read and no number. It has no dropout. Source: flash_attn/cute/interface.py of
  * Dao-AILab/flash-attention.
@@ -15,6 +15,7 @@ export const fa4Features: readonly FeatureName[] = [
   'segments',
   'prefix',
   'blockMask',
+  'keyLists',
   'sequences',
 ];
 
@@ -25,8 +26,8 @@ const widestMaskedHead = 240;
  * Whether a mask is a mask_mod, a function of the pair. This switches causal and window masks off: the function
  * includes them.
  */
-export function hasMaskMod({ mask, segments, prefix = 0 }: Problem): boolean {
-  return mask !== undefined || segments !== undefined || prefix > 0;
+export function hasMaskMod({ mask, keyLists, segments, prefix = 0 }: Problem): boolean {
+  return mask !== undefined || keyLists !== undefined || segments !== undefined || prefix > 0;
 }
 
 /** Whether scores are modified before the mask: then the scale is applied to them, and not to the exponents. */

@@ -106,6 +106,7 @@ const softcap = `softcap, by tanh.approx: ${compiled}`;
 /** Evidence for each feature, beside that for all problems. */
 const evidence: Readonly<Partial<Record<FeatureName, string>>> = {
   mask: maskMod,
+  keyLists: 'lists of keys as a mask of its own, every block visited: not compared with anything',
   segments: maskMod,
   prefix: maskMod,
   bias: `bias as a score_mod: ${compiled}`,

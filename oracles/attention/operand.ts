@@ -1,5 +1,6 @@
 import { decodeTensor, tensorPrecision } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
+import { lazily } from '../../src/reuse.js';
 
 const zeroBit = 32767;
 
@@ -67,18 +68,15 @@ function lowestBits(values: Float64Array, precision: number, bits: Int16Array): 
     bits[at] = values[at] === 0 ? zeroBit : lowestBit(words[2 * at + 1], precision);
 }
 
-/** Measures that a pass over an operand finds. */
-type Measures = Pick<
-  Operand,
-  | 'special'
-  | 'norm'
-  | 'tileNorm'
-  | 'largest'
-  | 'lowestBit'
-  | 'tileLargest'
-  | 'tileLowestBit'
-  | 'columnLargest'
->;
+/** Names of the measures that a pass over an operand finds. */
+const measureNames = [
+  ...(['anySpecial', 'special', 'norm', 'tileNorm', 'largest', 'lowestBit'] as const),
+  ...(['tileLargest', 'tileLowestBit', 'columnLargest'] as const),
+] as const;
+
+/** What a pass over an operand finds. */
+type MeasuredOperand = Pick<Operand, (typeof measureNames)[number]>;
+type Measures = Omit<MeasuredOperand, 'anySpecial'>;
 
 function emptyMeasures(rows: number, dim: number): Measures {
   const tiles = Math.ceil(rows / tileRows);
@@ -158,24 +156,26 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
   const decode = (begin: number, end: number, target: Float64Array) =>
     decodeTensor(tensor, first + begin, first + end, target);
 
-  const measures = emptyMeasures(rows, dim);
-  for (let tile = 0; tile < measures.tileNorm.length; tile++) {
-    const [begin, end] = boundsOf(tile);
-    const values = placeOf(tile);
-    decode(begin, end, values);
-    measureTile(values, tile, dim, precision, measures);
-  }
-  let current = measures.tileNorm.length - 1;
+  let current = -1;
+  // Of a long operand only who asks for measures goes through all of it.
+  const measures = lazily(() => {
+    const found = emptyMeasures(rows, dim);
+    for (let tile = 0; tile < found.tileNorm.length; tile++) {
+      const [begin, end] = boundsOf(tile);
+      const values = placeOf(tile);
+      decode(begin, end, values);
+      measureTile(values, tile, dim, precision, found);
+      current = tile;
+    }
+    return { ...found, anySpecial: found.special.includes(1) };
+  });
+  if (isHeld) measures();
   const tile = (index: number) => {
     const values = placeOf(index);
     if (isHeld || index === current) return values;
     const [begin, end] = boundsOf(index);
     decode(begin, end, values);
-    for (let row = begin / dim; row < end / dim; row++) {
-      if (measures.special[row] === 0) continue;
-      for (let at = row * dim - begin; at < (row + 1) * dim - begin; at++)
-        if (!Number.isFinite(values[at])) values[at] = 0;
-    }
+    for (let at = 0; at < values.length; at++) if (!Number.isFinite(values[at])) values[at] = 0;
     current = index;
     return values;
   };
@@ -209,8 +209,11 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     rawRow = row;
     return rawValues[column];
   };
-  const anySpecial = measures.special.includes(1);
-  return { rows, dim, ...measures, anySpecial, tile, columns, tileBits, raw };
+  const measured = Object.fromEntries(
+    measureNames.map((name) => [name, { enumerable: true, get: () => measures()[name] }]),
+  );
+  const operand = { rows, dim, tile, columns, tileBits, raw };
+  return Object.defineProperties(operand, measured) as typeof operand & MeasuredOperand;
 }
 
 /** Unit roundoff of fp64. */

@@ -28,6 +28,7 @@ export interface TileKernels {
     inner: number,
     columns: number,
   ): void;
+  rowProduct(row: number, b: number, c: number, inner: number): void;
   scaleRows(matrix: number, factors: number, rows: number): void;
   narrowRows(source: number, target: number, back: number, rows: number, columns: number): void;
   narrowColumns(source: number, target: number, back: number, rows: number): void;
@@ -61,7 +62,7 @@ export interface TileEngine {
   readonly vStride: number;
   /** [64 × qkDim] */
   readonly queries: Block;
-  /** [qkDim × 64] */
+  /** [qkDim × 64]; [64 × qkDim] where few rows see the tile */
   readonly keysTransposed: Block;
   /** [64 × 64] raw scores, then weights. */
   readonly scores: Block;
@@ -69,7 +70,7 @@ export interface TileEngine {
   readonly addends: Block;
   /** [64 × vStride] */
   readonly values: Block;
-  /** [vStride × 64] */
+  /** [vStride × 64]; [64 × vStride] where few rows see the tile */
   readonly valuesTransposed: Block;
   /** [64 × vStride] each: this tile's sums and the running ones. */
   readonly tileSum: Block;
@@ -177,25 +178,57 @@ export function loadTile(
   }
 }
 
-/** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
+/** Rows of a tile: the first, and their number, both multiples of 4 as the loops take them. */
+export interface TileRows {
+  readonly first: number;
+  readonly count: number;
+  /** The rows one by one, where these are so few that transposing a tile for them costs more than their products; else null. */
+  readonly few: readonly number[] | null;
+}
+
+/** The most rows that are multiplied one by one. */
+const mostFew = 4;
+
+/** The rows from the first that sees a place of the tile in the engine to the last; none if none does. */
+export function seeingRows({ low, high }: TileEngine): TileRows {
+  let first = 0;
+  while (first < tileRows && low.view[first] >= high.view[first]) first += 1;
+  let end = tileRows;
+  while (end > first && low.view[end - 1] >= high.view[end - 1]) end -= 1;
+  const begin = first & ~3;
+  const few =
+    end - first > mostFew ? null : Array.from({ length: end - first }, (_, i) => first + i);
+  return { first: begin, count: first === tileRows ? 0 : Math.ceil((end - begin) / 4) * 4, few };
+}
+
+/** Raw scores of some of the 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
 export function scoreTile(
   engine: TileEngine,
   keys: Operand,
   firstKey: number,
   constants: ScoreConstants,
+  rows: TileRows,
 ) {
   const { kernels, queries, keysTransposed, scores } = engine;
-  keysTransposed.view.set(keys.columns(firstKey / tileRows));
-  kernels.product(
-    queries.address,
-    keysTransposed.address,
-    scores.address,
-    tileRows,
-    keys.dim,
-    tileRows,
-  );
+  const { dim } = keys;
+  const target = scores.address + 8 * tileRows * rows.first;
+  const b = keysTransposed.address;
+  if (rows.few === null) {
+    keysTransposed.view.set(keys.columns(firstKey / tileRows));
+    const first = queries.address + 8 * dim * rows.first;
+    kernels.product(first, b, target, rows.count, dim, tileRows);
+  } else {
+    loadTile(keysTransposed.view, keys.tile(firstKey / tileRows), dim, dim);
+    for (const row of rows.few)
+      kernels.rowProduct(
+        queries.address + 8 * dim * row,
+        b,
+        scores.address + 8 * tileRows * row,
+        dim,
+      );
+  }
   if (constants.softcapped)
-    kernels.capScores(scores.address, tileRows * tileRows, constants.capFactorHigh);
+    kernels.capScores(target, tileRows * rows.count, constants.capFactorHigh);
 }
 
 /** The keys between the ranges that a row sees. */

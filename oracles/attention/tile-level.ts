@@ -6,7 +6,14 @@ import { tileRows, dotError, gamma } from './operand.js';
 import { emptyRow, type RowResult } from './row.js';
 import type { Rules } from './rules.js';
 import { scaledDown, withSink } from './sink.js';
-import { loadTile, scoreTile, type TileEngine, weightTile } from './tile-engine.js';
+import {
+  loadTile,
+  scoreTile,
+  seeingRows,
+  type TileEngine,
+  type TileRows,
+  weightTile,
+} from './tile-engine.js';
 import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Unit roundoff of fp64. */
@@ -35,7 +42,7 @@ const droppedWeight = 2 ** -999;
 
 /** Sums of a row over the tiles of keys, beside those in the engine. */
 interface TileSums {
-  /** Per row: the sum of its weights, the number of its tiles, and the largest error of a dot product. */
+  /** Per row: the sum of its weights, the most sums of tiles that follow one another, and the largest error of a dot product. */
   readonly total: Float64Array;
   readonly tiles: Float64Array;
   readonly scoreError: Float64Array;
@@ -45,9 +52,100 @@ interface TileSums {
   readonly anyKept: Uint8Array;
 }
 
+/** Tiles whose sums are added one to the other; the sums of so many are added in turn. */
+const tilesAtOnce = 128;
+
+/** The most additions of tiles' sums that a weight goes through, of a row with so many tiles. */
+function sumDepth(tiles: number): number {
+  return tiles <= tilesAtOnce ? tiles : tilesAtOnce + Math.ceil(tiles / tilesAtOnce) + 1;
+}
+
+/**
+ * Sums of rows over many tiles in two levels, so that roundings do not grow with the keys: from time to time the engine's sums are
+ * taken into those of before, which are multiplied by powers of two as the engine's are when its references rise.
+ */
+class LongSums {
+  readonly #engine: TileEngine;
+  readonly #total: Float64Array;
+  readonly #rows: number;
+  #tiles = 0;
+  /** The sums of before, none until there are so many tiles: of values, magnitudes and weights, and their references. */
+  #before: {
+    readonly sum: Float64Array;
+    readonly magnitude: Float64Array;
+    readonly total: Float64Array;
+    readonly reference: Float64Array;
+  } | null = null;
+
+  constructor(engine: TileEngine, total: Float64Array, rows: number) {
+    this.#engine = engine;
+    this.#total = total;
+    this.#rows = rows;
+  }
+
+  afterTile(): void {
+    this.#tiles += 1;
+    if (this.#tiles % tilesAtOnce === 0) this.#take();
+  }
+
+  /** Takes what is in the engine into the sums of before, and leaves zeros. */
+  #take(): void {
+    const { vStride, reference, sum, magnitude } = this.#engine;
+    const length = this.#rows * vStride;
+    this.#before ??= {
+      sum: new Float64Array(length),
+      magnitude: new Float64Array(length),
+      total: new Float64Array(this.#rows),
+      reference: new Float64Array(this.#rows).fill(-Infinity),
+    };
+    const before = this.#before;
+    const add = (to: Float64Array, from: Float64Array, at: number, factor: number) => {
+      to[at] = to[at] * factor + from[at];
+      from[at] = 0;
+    };
+    for (let i = 0; i < this.#rows; i++) {
+      const fall = before.reference[i] - reference.view[i];
+      const factor = fall < -1022 || Number.isNaN(fall) ? 0 : 2 ** fall;
+      before.reference[i] = reference.view[i];
+      add(before.total, this.#total, i, factor);
+      for (let at = i * vStride; at < (i + 1) * vStride; at++) {
+        add(before.sum, sum.view, at, factor);
+        add(before.magnitude, magnitude.view, at, factor);
+      }
+    }
+  }
+
+  /** Puts the sums of all tiles where those of a few would be. */
+  finish(): void {
+    if (this.#before === null) return;
+    this.#take();
+    this.#engine.sum.view.set(this.#before.sum);
+    this.#engine.magnitude.view.set(this.#before.magnitude);
+    this.#total.set(this.#before.total);
+  }
+}
+
+/** Adds the values of a tile by its weights to the sums of some rows. */
+function addValues(engine: TileEngine, { first, count }: TileRows): void {
+  const { kernels, vStride, scores, values, factor } = engine;
+  const skipped = 8 * vStride * first;
+  const [ofTile, magnitudeOfTile, sum, magnitude] = [
+    engine.tileSum,
+    engine.tileMagnitude,
+    engine.sum,
+    engine.magnitude,
+  ].map(({ address }) => address + skipped) as [number, number, number, number];
+  const weights = scores.address + 8 * tileRows * first;
+  const { address } = values;
+  kernels.productWithMagnitude(weights, address, ofTile, magnitudeOfTile, count, tileRows, vStride);
+  const factors = factor.address + 8 * first;
+  kernels.accumulate(sum, ofTile, factors, count, vStride);
+  kernels.accumulate(magnitude, magnitudeOfTile, factors, count, vStride);
+}
+
 /** Streams the keys that a block sees through the engine, tile by tile. */
 function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums {
-  const { kernels, vStride, low, high } = engine;
+  const { vStride, low, high } = engine;
   const { operands, firstRow, ranges } = block;
   const { query, keys, values } = operands;
   const { law, constants, kept } = rules;
@@ -62,6 +160,7 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
   const scoreError = new Float64Array(tileRows);
   const addendError = new Float64Array(tileRows);
   const anyKept = new Uint8Array(tileRows).fill(kept === null ? 1 : 0);
+  const sums = new LongSums(engine, total, ranges.length);
   const span = spanOfRows(ranges);
   const first = Math.floor(span.begin / tileRows) * tileRows;
   for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
@@ -69,37 +168,24 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
     const { isSeen, interrupted } = maskTile(ranges, tileKeys, low.view, high.view);
     if (!isSeen) continue;
     const tile = firstKey / tileRows;
-    scoreTile(engine, keys, firstKey, constants);
+    const seeing = seeingRows(engine);
+    scoreTile(engine, keys, firstKey, constants, seeing);
     loadAddends(engine, law, block, firstKey, addendError);
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
     if (kept !== null)
       dropWeights(engine, kept, block, firstKey, { target: engine.scores.view, anyKept });
     loadTile(engine.values.view, values.tile(tile), values.dim, vStride);
-    kernels.productWithMagnitude(
-      engine.scores.address,
-      engine.values.address,
-      engine.tileSum.address,
-      engine.tileMagnitude.address,
-      tileRows,
-      tileRows,
-      vStride,
-    );
-    const { address } = engine.factor;
-    kernels.accumulate(engine.sum.address, engine.tileSum.address, address, tileRows, vStride);
-    kernels.accumulate(
-      engine.magnitude.address,
-      engine.tileMagnitude.address,
-      address,
-      tileRows,
-      vStride,
-    );
+    addValues(engine, seeing);
     for (let i = 0; i < ranges.length; i++) {
       if (low.view[i] >= high.view[i]) continue;
       total[i] = total[i] * engine.factor.view[i] + engine.tileTotal.view[i];
       tiles[i]++;
       scoreError[i] = Math.max(scoreError[i], dotError(query, firstRow + i, keys, tile));
     }
+    sums.afterTile();
   }
+  sums.finish();
+  for (let i = 0; i < tiles.length; i++) tiles[i] = sumDepth(tiles[i]);
   return { total, tiles, scoreError, addendError, anyKept };
 }
 

@@ -16,6 +16,7 @@ import {
   createTileEngine,
   loadTile,
   scoreTile,
+  seeingRows,
   type Block,
   type TileEngine,
   type TileKernels,
@@ -39,7 +40,7 @@ export interface WeightTile {
    * array as `weights` without dropout.
    */
   readonly applied: Float64Array;
-  /** Per projected matrix X: X_i · v_j, [rows × stride]. */
+  /** Per projected matrix X: X_i · v_j, [rows × stride]; anything for rows that see no key of the tile. */
   readonly projections: readonly Float64Array[];
 }
 
@@ -164,7 +165,7 @@ function visitWeightTiles(
     if (!isLoaded)
       loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
     isLoaded = true;
-    scoreTile(engine, keys, firstKey, constants);
+    scoreTile(engine, keys, firstKey, constants, seeingRows(engine));
     loadAddends(engine, law, block, firstKey, addendError);
     engine.reference.view.set(reference);
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
@@ -177,8 +178,7 @@ function visitWeightTiles(
     const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
     const index = firstKey / tileRows;
-    if (isProjected) engine.valuesTransposed.view.set(values.columns(index));
-    const projections = isProjected ? projector.project() : [];
+    const projections = isProjected ? projector.project(values, index, seeingRows(engine)) : [];
     const known = tiles?.weights.subarray(index * tileLength, (index + 1) * tileLength);
     if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
     else {

@@ -58,7 +58,8 @@ export function weighTile(
   const view = maskTile(block.ranges, places, tile.low.view, tile.high.view);
   if (!view.isSeen) return null;
   const count = tileRows * tileRows;
-  scoreTile(tile, keys, firstKey, { ...constants, softcapped: false });
+  const all = { first: 0, count: tileRows, few: null };
+  scoreTile(tile, keys, firstKey, { ...constants, softcapped: false }, all);
   if (constants.softcapped)
     kernels.capSlopes(tile.scores.address, engine.slopes.address, count, constants.capFactorHigh);
   loadAddends(tile, law, block, firstKey, addendError);

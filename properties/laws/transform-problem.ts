@@ -104,6 +104,7 @@ export function arrangeProblem(problem: Problem, arrangement: Arrangement): Prob
     heads: arrangement.heads ?? indices(shape.heads),
     queries: arrangement.queries ?? indices(shape.queries),
     keys: arrangement.keys ?? indices(shape.keys),
+    ...(arrangement.kvHeads !== undefined && { kvHeads: arrangement.kvHeads }),
   };
   return { ...arrangeTensors(problem, arrangement), ...featuresLeft(problem, shape, selection) };
 }

@@ -52,6 +52,8 @@ function describeFeatures(problem: Problem): string[] {
     prefix: (prefix) => `prefix ${prefix}`,
     blockMask: ({ blockQueries, blockKeys, counts, indices }) =>
       `blocks of ${blockQueries} × ${blockKeys}, numbers ${describeTensor(counts)}, indices ${describeTensor(indices)}`,
+    keyLists: ({ indices, blockKeys, blockQueries }) =>
+      `lists ${describeTensor(indices)} of blocks of ${blockKeys} keys for ${blockQueries} queries`,
     dropout: ({ probability, kept }) => `dropout ${probability}, kept ${describeTensor(kept)}`,
     sequences: (sequences) =>
       `sequences of queries × keys ${sequences.map(({ queries, keys }) => `${queries} × ${keys}`).join(', ')}`,

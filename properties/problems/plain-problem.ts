@@ -229,7 +229,7 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
     gatherAxes(plain.values[name], tensorShape(name, plain.sizes), axes[name]);
   const { features, factors, dout } = plain;
   const { batch: batches, queries, keys } = kept;
-  const rows = { batches, heads: queryHeads, queries, keys };
+  const rows = { batches, heads: queryHeads, kvHeads: kept.kvHeads, queries, keys };
   return {
     ...plain,
     ...(features === undefined ? {} : { features: arrangeFeatures(features, rows) }),

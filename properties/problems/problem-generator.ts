@@ -188,8 +188,8 @@ function wantedSizes(
 function withoutEmptyRows(plain: PlainProblem): PlainProblem {
   const { features } = plain;
   if (features === undefined || !hasEmptyRows(encodeProblem(plain))) return plain;
-  const { mask, bias, segments, blockMask, sequences, ...rest } = features;
-  void [mask, bias, segments, blockMask, sequences];
+  const { mask, bias, segments, blockMask, keyLists, sequences, ...rest } = features;
+  void [mask, bias, segments, blockMask, keyLists, sequences];
   // Kept weights and slopes may have an axis of the sequences.
   const { dropout, alibiSlopes, ...others } = rest;
   void [dropout, alibiSlopes];

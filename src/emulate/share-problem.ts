@@ -96,6 +96,7 @@ function shareTensors({
         counts: withSharedData(counts),
         indices: withSharedData(indices),
       }),
+      keyLists: ({ indices, ...rest }) => ({ ...rest, indices: withSharedData(indices) }),
       dropout: ({ kept, ...rest }) => ({ ...rest, kept: withSharedData(kept) }),
       sequences: keepFeature,
       keyRanges: keepFeature,

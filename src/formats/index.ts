@@ -28,6 +28,7 @@ export {
   isBeyondFloat32,
   multiplyByScales,
   scalesOfRows,
+  firstColumns,
   sliceRows,
   smallestNormalOf,
   tensorPrecision,

@@ -1,7 +1,14 @@
 import { RequestError } from '../request-error.js';
 import { decodeToFloat64 } from './decode-array.js';
 import { formats, smallestNormal } from './format.js';
-import type { ScaleFactors, Tensor, TensorScales } from './tensor.js';
+import {
+  allocateStorage,
+  patternsOf,
+  storageOf,
+  type ScaleFactors,
+  type Tensor,
+  type TensorScales,
+} from './tensor.js';
 
 /** The width of a finite number's significand, from its first to its last bit that is set. */
 function significandBits(x: number): number {
@@ -166,6 +173,37 @@ export function scalesOfRows(
     };
   });
   return { ...scales, factors };
+}
+
+/** The first columns of a tensor, their factors too. Elements are copied. */
+export function firstColumns(tensor: Tensor, columns: number): Tensor {
+  const { format, shape, data, scales } = tensor;
+  const dim = shape.at(-1) ?? 0;
+  const words = patternsOf(data, formats[format]);
+  const perElement = words.length / Math.max(1, data.length);
+  const [from, to] = [dim * perElement, columns * perElement];
+  const rows = dim === 0 ? 0 : data.length / dim;
+  const kept = patternsOf(allocateStorage(formats[format], rows * columns), formats[format]);
+  for (let row = 0; row < rows; row++)
+    kept.set(words.subarray(row * from, row * from + to), row * to);
+  const plain: Tensor = {
+    format,
+    shape: [...shape.slice(0, -1), columns],
+    data: storageOf(formats[format], kept),
+  };
+  if (scales === undefined) return plain;
+  const last = shape.length - 1;
+  const factors = scales.factors.map((all): ScaleFactors => {
+    const block = Math.min(all.blocks[last], Math.max(columns, 1));
+    const [count, left] = [all.shape[last], Math.ceil(columns / block)];
+    return {
+      ...all,
+      values: all.values.filter((_, i) => i % count < left),
+      shape: [...all.shape.slice(0, -1), left],
+      blocks: [...all.blocks.slice(0, -1), block],
+    };
+  });
+  return { ...plain, scales: { ...scales, factors } };
 }
 
 /** Rows [first, first + rows) of a tensor, as [1, 1, rows, dim]; shares memory with it. */

@@ -20,6 +20,7 @@ export {
   parseBlockSize,
   parseDropout,
   parseFamily,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parseNormalisation,

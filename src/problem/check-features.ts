@@ -3,6 +3,7 @@ import { RequestError } from '../request-error.js';
 import { readFeatures } from './each-feature.js';
 import type { BlockMask, Sequence } from './features.js';
 import type { KeyRange } from './key-ranges.js';
+import { checkListEntries, checkListSizes } from './masks/check-lists.js';
 import type { Problem, ProblemShape } from './problem.js';
 
 function requireBroadcast(
@@ -170,6 +171,7 @@ export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
         throw new RequestError(`prefix is ${prefix}; give a whole number of keys, 0 or more`);
     },
     blockMask: (blocks) => checkBlockSizes(blocks, whole),
+    keyLists: (lists) => checkListSizes(lists, problem, shape),
     keyRanges: (ranges) =>
       checkKeyRanges(
         ranges,
@@ -186,9 +188,9 @@ export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
 /**
  * Checks the elements of the features' tensors, all of them: for once in the life of a problem.
  * @throws RequestError for a mask that is false everywhere, a bias, slope or sink that is no number (−∞ is none),
- * and for blocks of keys that do not exist
+ * for blocks of keys that do not exist, and for entries of lists that mean nothing
  */
-export function checkFeatureElements(problem: Problem, { keys }: ProblemShape): void {
+export function checkFeatureElements(problem: Problem, shape: ProblemShape): void {
   const hasNone = (): void => undefined;
   readFeatures<void>(problem, {
     mask: ({ data }) => {
@@ -200,7 +202,8 @@ export function checkFeatureElements(problem: Problem, { keys }: ProblemShape): 
     bias: (bias) => requireFinite('bias', bias, true),
     alibiSlopes: (slopes) => requireFinite('alibi_slopes', slopes, false),
     sink: ({ logits }) => requireFinite('sink', logits, true),
-    blockMask: (blocks) => checkBlockNumbers(blocks, keys),
+    blockMask: (blocks) => checkBlockNumbers(blocks, shape.keys),
+    keyLists: (lists) => checkListEntries(lists, problem, shape),
     segments: hasNone,
     prefix: hasNone,
     dropout: hasNone,

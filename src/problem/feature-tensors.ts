@@ -17,6 +17,9 @@ export function featureTensors(problem: Problem): StoredTensors {
     segments: ({ queries, keys }) => ({ q_segments: queries, k_segments: keys }),
     prefix: none,
     blockMask: ({ counts, indices }) => ({ kv_num_blocks: counts, kv_indices: indices }),
+    keyLists: ({ indices, blockKeys }) => ({
+      [blockKeys === 1 ? 'kv_index' : 'block_index']: indices,
+    }),
     dropout: ({ kept }) => ({ dropout_mask: kept }),
     sequences: none,
     keyRanges: none,
@@ -30,6 +33,7 @@ export interface FeatureSettings {
   readonly prefix?: number;
   readonly block_q?: number;
   readonly block_k?: number;
+  readonly block_size?: number;
   readonly dropout_p?: number;
   readonly lse_sink?: boolean;
 }
@@ -44,6 +48,10 @@ export function featureSettings(problem: Problem): FeatureSettings {
     segments: none,
     prefix: (prefix) => ({ prefix }),
     blockMask: ({ blockQueries, blockKeys }) => ({ block_q: blockQueries, block_k: blockKeys }),
+    keyLists: ({ blockKeys, blockQueries }) => ({
+      ...(blockKeys === 1 ? {} : { block_size: blockKeys }),
+      ...(blockQueries === 1 ? {} : { block_q: blockQueries }),
+    }),
     dropout: ({ probability }) => ({ dropout_p: probability }),
     sink: ({ inLse }) => ({ lse_sink: inLse }),
     sequences: none,

@@ -37,6 +37,23 @@ export interface BlockMask {
   readonly blockKeys: number;
 }
 
+/** The keys that each query sees, as lists: sparse decode, and selections of blocks. */
+export interface KeyLists {
+  /**
+   * [batch, queries or blocks of queries, kv heads or 1, n], of packed sequences [1, queries of all, …]: numbers of keys, or
+   * of blocks of keys, of the query's sequence, in any order and none twice; −1 is no entry.
+   */
+  readonly indices: IntegerTensor;
+  /** Keys of a block; 1 where entries are keys. */
+  readonly blockKeys: number;
+  /** Queries that share a list; 1 with packed sequences. */
+  readonly blockQueries: number;
+  /** The place on the axis of kv heads that all heads read: set in the problem of a single head. */
+  readonly ofHead?: number | undefined;
+  /** Whether the kernel was given slots of its cache in place of positions. */
+  readonly areSlots?: boolean;
+}
+
 /** Weights that a kernel keeps, after the row sum: O = Σ p·kept/(1 − probability)·v / Σ p. */
 export interface Dropout {
   /** Broadcastable to [batch, heads, queries, keys]. */
@@ -84,6 +101,8 @@ export interface ProblemFeatures {
   /** Prefix-LM: keys before it are seen by every query, whatever causal and window say. */
   readonly prefix?: number;
   readonly blockMask?: BlockMask;
+  /** A query sees the keys that its list has, where the other masks allow them too. */
+  readonly keyLists?: KeyLists;
   readonly dropout?: Dropout;
   /**
    * Packed sequences, in order and without gaps: batch is 1, and causal, window, ALiBi, prefix and the batch of
@@ -111,6 +130,7 @@ export const featureNames = {
   segments: 'segments',
   prefix: 'a prefix',
   blockMask: 'a block mask',
+  keyLists: 'lists of keys',
   dropout: 'dropout',
   sequences: 'packed sequences',
   keyRanges: 'ranges of keys',

@@ -8,6 +8,7 @@ export {
   type Dropout,
   type FeatureName,
   type IntegerTensor,
+  type KeyLists,
   type ProblemFeatures,
   type RotaryTables,
   type RowSelection,
@@ -54,8 +55,17 @@ export {
 } from './key-ranges.js';
 export { problemMask, visibleKeys, type Mask } from './mask.js';
 export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';
+export {
+  listEntries,
+  listNumbers,
+  listsOfHead,
+  listSizes,
+  type ListOwner,
+} from './masks/read-lists.js';
+export { gatherListed } from './masks/gather-listed.js';
+export { listsName } from './masks/check-lists.js';
 export { keptWeights, type KeptWeights } from './dropout.js';
-export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './tile-mask.js';
+export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './masks/tile-mask.js';
 export {
   slotCount,
   storedAt,
@@ -71,6 +81,7 @@ export {
   posedTensors,
   storedOf,
   storeProblem,
+  spreadLists,
   type PosedProblem,
   cacheName,
   halfOfPages,

@@ -1,6 +1,7 @@
 import { decodeToFloat64, formats, type Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { broadcastStrides, type BroadcastStrides } from './broadcast.js';
+import { listedRanges } from './masks/read-lists.js';
 import { commonRanges, mergedRanges, type KeyRange } from './key-ranges.js';
 import type { BlockMask, BooleanTensor, Segments } from './features.js';
 import { rowPlaces, type RowPlace } from './places.js';
@@ -25,19 +26,22 @@ type MaskPart = (place: RowPlace) => readonly KeyRange[];
 /**
  * The mask of a problem. A query sees a key where all of these allow it: causal and window, aligned to the
  * bottom right (the last query of a sequence sits on its last key), or the prefix in their place; `mask`;
- * `segments`; `blockMask`; `keyRanges`; a `bias` above −∞; and of packed sequences only its own. Without features a query sees one range at
+ * `segments`; `blockMask`; `keyLists`; `keyRanges`; a `bias` above −∞; and of packed sequences only its own. Without features a query sees one range at
  * most, in every head the same.
  * @throws RequestError as `problemShape`, where no shape is given
  */
 export function problemMask(problem: Problem, shape: ProblemShape = problemShape(problem)): Mask {
   const placeOf = rowPlaces(problem, shape);
-  const { mask, bias, segments, blockMask, keyRanges, prefix = 0 } = problem;
+  const { mask, bias, segments, blockMask, keyLists, keyRanges, prefix = 0, sequences } = problem;
   const parts: MaskPart[] = [
     ...(mask === undefined ? [] : [tensorPart(mask)]),
     ...(bias === undefined ? [] : [biasPart(bias)]),
     ...(segments === undefined ? [] : [segmentsPart(segments)]),
     ...(blockMask === undefined ? [] : [blocksPart(blockMask)]),
     ...(keyRanges === undefined ? [] : [keyRangesPart(keyRanges)]),
+    ...(keyLists === undefined
+      ? []
+      : [listedRanges(keyLists, { groupSize: shape.groupSize, sequences })]),
   ];
   const ofDiagonal: MaskPart = (place) => {
     const range = diagonalRange(problem, place, place.query);
@@ -179,11 +183,11 @@ function blocksPart({ counts, indices, blockQueries, blockKeys }: BlockMask): Ma
  * @throws RequestError where the query sees several ranges, or heads see different ones
  */
 export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
-  const { mask, bias, segments, blockMask, keyRanges, sequences, rows } = problem;
-  const features = [mask, bias, segments, blockMask, keyRanges, sequences, rows];
+  const { mask, bias, segments, blockMask, keyLists, keyRanges, sequences, rows } = problem;
+  const features = [mask, bias, segments, blockMask, keyLists, keyRanges, sequences, rows];
   if (features.some((feature) => feature !== undefined))
     throw new RequestError(
-      'this kernel takes causal and window masks alone; leave out masks, biases, segments, blocks and packed sequences',
+      'this kernel takes causal and window masks alone; leave out masks, biases, segments, blocks, lists and packed sequences',
     );
   const ranges = problemMask(problem, shape).ranges(0, row);
   if (ranges.length > 1)

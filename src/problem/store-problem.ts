@@ -8,7 +8,7 @@ import {
 } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { featureTensors, scoreTensors, spreadToSlots } from './feature-tensors.js';
-import { featureNames, type FeatureName, type Sequence } from './features.js';
+import { featureNames, type FeatureName, type IntegerTensor, type Sequence } from './features.js';
 import { scatterRows } from './gather-rows.js';
 import type { Problem } from './problem.js';
 import { scaleTensors, storedScales } from './scale-tensors.js';
@@ -96,15 +96,33 @@ function scoreFiller(tensor: StoredTensor, fill: number): ArrayLike<number> {
   return patternsOf(fillerOf(tensor, fill), formats[tensor.format]);
 }
 
+/**
+ * Lists of packed queries, [1, queries, heads, n], for every slot of queries: [slots, heads, n], or [groups, slots, heads, n] where
+ * each sequence has as many. Unused slots list nothing.
+ */
+export function spreadLists(lists: IntegerTensor, rows: StoredRows): IntegerTensor {
+  const { form, groups, slotsPerGroup, slots } = rows;
+  const [heads, length] = lists.shape.slice(-2);
+  const size = heads * length;
+  const data = new Int32Array(groups * slotsPerGroup * size).fill(-1);
+  slots.forEach((slot, row) =>
+    data.set(lists.data.subarray(row * size, (row + 1) * size), slot * size),
+  );
+  const leading = form === 'packed' ? [slotsPerGroup] : [groups, slotsPerGroup];
+  return { shape: [...leading, heads, length], data };
+}
+
 function featuresAsPosed(problem: Problem, queries: Placed, keys: Placed, fill: number) {
   const isPadded =
     queries.rows.form === 'padded' || keys.left !== null || keys.rows.form === 'padded';
   const area = { queries: queries.capacity, keys: keys.capacity, left: keys.left };
   return Object.fromEntries(
     Object.entries(featureTensors(problem)).map(([name, tensor]) =>
-      isPadded && scoreTensors.includes(name)
-        ? [name, spreadToSlots(tensor, area, scoreFiller(tensor, fill))]
-        : [name, tensor],
+      name === 'kv_index' || name === 'block_index'
+        ? [name, spreadLists(tensor as IntegerTensor, queries.rows)]
+        : isPadded && scoreTensors.includes(name)
+          ? [name, spreadToSlots(tensor, area, scoreFiller(tensor, fill))]
+          : [name, tensor],
     ),
   );
 }

@@ -45,6 +45,13 @@ const withFeature: Readonly<Record<FeatureName, Partial<Problem>>> = {
       blockKeys: 3,
     },
   },
+  keyLists: {
+    keyLists: {
+      indices: { shape: [1, 2, 1, 3], data: Int32Array.of(4, 0, 1, 5, -1, 2) },
+      blockKeys: 1,
+      blockQueries: 3,
+    },
+  },
   dropout: {
     dropout: {
       kept: { shape: [keys], data: Uint8Array.of(1, 0, 1, 1, 1, 1) },

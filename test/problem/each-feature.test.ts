@@ -17,6 +17,7 @@ const kept = {
   segments: keepFeature,
   prefix: keepFeature,
   blockMask: keepFeature,
+  keyLists: keepFeature,
   dropout: keepFeature,
   sequences: keepFeature,
   keyRanges: keepFeature,

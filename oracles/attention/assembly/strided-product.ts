@@ -67,3 +67,33 @@ export function stridedProduct(
     }
   }
 }
+
+/**
+ * c[64] = the products of a row a[inner] with the 64 rows of B[64 × inner]. Each is summed up in ascending order, one rounding a
+ * product and one a sum, as `stridedProduct` does: the same bits of a matrix that need not be transposed.
+ */
+export function rowProduct(a: usize, b: usize, c: usize, inner: i32): void {
+  const stride: usize = (<usize>inner) << 3;
+  for (let j = 0; j < 64; j += 4) {
+    let p0: usize = b + <usize>j * stride;
+    let p1: usize = p0 + stride;
+    let p2: usize = p1 + stride;
+    let p3: usize = p2 + stride;
+    let x: usize = a;
+    let low = f64x2.splat(0);
+    let high = f64x2.splat(0);
+    for (let k = 0; k < inner; k++) {
+      const factor = v128.load64_splat(x);
+      low = f64x2.add(low, f64x2.mul(factor, v128.load64_lane(p1, v128.load64_zero(p0), 1)));
+      high = f64x2.add(high, f64x2.mul(factor, v128.load64_lane(p3, v128.load64_zero(p2), 1)));
+      x += 8;
+      p0 += 8;
+      p1 += 8;
+      p2 += 8;
+      p3 += 8;
+    }
+    const out: usize = c + ((<usize>j) << 3);
+    v128.store(out, low);
+    v128.store(out, high, 16);
+  }
+}

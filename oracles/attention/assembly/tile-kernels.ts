@@ -7,6 +7,7 @@ import { stridedProduct } from './strided-product';
 
 export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } from './gradients';
 export { narrowColumns, narrowProduct, narrowRows } from './single';
+export { rowProduct } from './strided-product';
 export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */

@@ -70,8 +70,8 @@ function explicitMask(problem: Problem): BooleanTensor {
 /** All masks of a problem as one boolean mask, and the blocks that they leave beside them. */
 const maskForms = [
   (problem: Problem): Problem => {
-    const { segments, blockMask, prefix, ...rest } = problem;
-    void [segments, blockMask, prefix];
+    const { segments, blockMask, keyLists, prefix, ...rest } = problem;
+    void [segments, blockMask, keyLists, prefix];
     const mask = explicitMask(problem);
     if (!mask.data.includes(1)) throw new NotApplicable('no query of the problem sees a key');
     return { ...rest, causal: false, window: null, mask };

@@ -144,6 +144,7 @@ export function packBatches(problem: Problem): Problem {
   if (problem.sequences !== undefined) return problem;
   if (problem.segments !== undefined || problem.blockMask !== undefined)
     throw new NotApplicable('packed sequences have no segments and no block mask');
+  if (problem.keyLists !== undefined) throw new NotApplicable('lists of keys are not packed here');
   if (hasRowFactors(problem))
     throw new NotApplicable('rows of packed sequences have no factors of their own');
   const { batch, queries, keys } = shape;

@@ -6,17 +6,21 @@ import {
   type BlockMask,
   type BooleanTensor,
   type IntegerTensor,
+  type KeyLists,
   type Problem,
   type ProblemFeatures,
   type ProblemShape,
   type Sequence,
   type Tensor,
 } from '../../../src/problem/index.js';
+import { arrangeLists } from './arrange-lists.js';
 
 /** The batches, query heads, queries and keys to keep, in order. */
 export interface FeatureSelection {
   readonly batches: readonly number[];
   readonly heads: readonly number[];
+  /** Kept kv heads, where these are picked. */
+  readonly kvHeads?: readonly number[];
   readonly queries: readonly number[];
   readonly keys: readonly number[];
 }
@@ -207,11 +211,21 @@ export function arrangeFeatures(
     }),
     prefix: keepFeature,
     blockMask: (blocks) => selectBlocks(blocks, selection),
+    keyLists: (lists) =>
+      arrangeLists(lists, { ...selection, kvHeads: selection.kvHeads ?? null }, problem.sequences),
     dropout: (dropout) => ({ ...dropout, kept: truths(dropout.kept) }),
     sequences: () => packed?.sequences,
     keyRanges: dropFeature,
     rows: dropFeature,
   });
+}
+
+/** Whether lists of blocks, or for blocks of queries, would be others. */
+function listLoss(
+  { blockKeys, blockQueries }: KeyLists,
+  { queries, keys }: FeatureSelection,
+): boolean {
+  return (blockKeys > 1 && !isPrefix(keys)) || (blockQueries > 1 && !isPrefix(queries));
 }
 
 function isPrefix(rows: readonly number[]): boolean {
@@ -228,7 +242,7 @@ function isAscending(rows: readonly number[]): boolean {
  * windows and ALiBi is the caller's concern.
  */
 export function arrangementLoss(
-  { alibiSlopes, prefix, blockMask, sequences, rows }: ProblemFeatures,
+  { alibiSlopes, prefix, blockMask, keyLists, sequences, rows }: ProblemFeatures,
   frame: FeatureFrame,
   selection: FeatureSelection,
 ): string | null {
@@ -239,6 +253,7 @@ export function arrangementLoss(
     return 'its rows are in packed sequences';
   if (blockMask !== undefined && !(isPrefix(queries) && isPrefix(keys)))
     return 'its mask goes by blocks';
+  if (keyLists !== undefined && listLoss(keyLists, selection)) return 'its lists go by blocks';
   const areKeysWhole = isPrefix(keys) && keys.length === frame.keys;
   if (prefix !== undefined && prefix > 0 && !areKeysWhole) return 'its prefix goes by places';
   if (alibiSlopes !== undefined && !(isConsecutive(queries) && isConsecutive(keys)))

@@ -9,6 +9,7 @@ import type { Dropout, ProblemFeatures, Sink, Tensor } from '../../../src/proble
 import { storageKinds, type FeatureKind } from './feature-kinds.js';
 import { tensorNames, tensorShape, type PlainProblem } from '../plain-problem.js';
 import type { RandomValues } from '../values.js';
+import { drawKeyLists } from './draw-lists.js';
 import { drawBlockMask, drawMask, drawSegments, drawSequences } from './draw-masks.js';
 import {
   drawBroadcastShape,
@@ -142,6 +143,7 @@ const drawers: Readonly<Record<FeatureKind, FeatureDrawer>> = {
   segments: (request) => ({ segments: drawSegments(request) }),
   prefix: ({ sizes, random }) => ({ prefix: random.integer(0, sizes.keys + 1) }),
   'block-mask': (request) => ({ blockMask: drawBlockMask(request) }),
+  'key-lists': (request) => ({ keyLists: drawKeyLists(request) }),
   dropout: (request) => ({ dropout: drawDropout(request) }),
   packed: (request) => ({ sequences: drawSequences(request) }),
   padded: (request) => ({ sequences: drawSequences(request) }),

@@ -13,6 +13,7 @@ const descriptions = {
   segments: 'documents: queries see the keys of their own',
   prefix: 'first keys that every query sees',
   'block-mask': 'blocks of keys that blocks of queries see, as lists of their numbers',
+  'key-lists': 'keys, or blocks of keys, that each query sees, as lists of their numbers',
   dropout: 'weights that are dropped after the row sum, by the mask that was drawn',
   packed: 'sequences one behind the other, of any lengths from 0',
   padded: 'sequences with as many slots each, keys also with unused ones in front',
@@ -49,6 +50,7 @@ const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
   segments: 'segments',
   prefix: 'prefix',
   blockMask: 'block-mask',
+  keyLists: 'key-lists',
   dropout: 'dropout',
   sequences: 'packed',
   keyRanges: null,
@@ -84,6 +86,7 @@ export const hidingKinds: readonly FeatureKind[] = [
   'bias',
   'segments',
   'block-mask',
+  'key-lists',
   ...storageKinds,
 ];
 
@@ -91,6 +94,9 @@ export const hidingKinds: readonly FeatureKind[] = [
 const exclusive: readonly (readonly FeatureKind[])[] = [
   ['packed', 'padded', 'paged', 'segments', 'block-mask'],
   ['wide-groups', 'latent-dims'],
+  ['key-lists', 'packed'],
+  ['key-lists', 'padded'],
+  ['key-lists', 'paged'],
 ];
 
 /** Whether a problem can have at most one of two kinds. */

@@ -33,6 +33,16 @@ export function oneOf<T>(from: readonly T[], random: RandomValues): T {
   return from[random.integer(0, from.length - 1)];
 }
 
+/** Things in a random order. */
+export function shuffled<T>(things: readonly T[], random: RandomValues): T[] {
+  const order = [...things];
+  for (let i = order.length - 1; i > 0; i--) {
+    const j = random.integer(0, i);
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order;
+}
+
 /** A shape that is broadcast to the whole, of any axes; leading sizes of 1 may be left out. */
 export function drawBroadcastShape(whole: WholeSizes, random: RandomValues): number[] {
   // Tensors that differ by key and by query say most.

@@ -132,6 +132,8 @@ function featureComplexity({ features = {}, form, factors = {} }: PlainProblem):
     segments: ({ queries, keys }) => new Set([...queries.data, ...keys.data]).size,
     prefix: (prefix) => prefix,
     blockMask: ofBlocks,
+    keyLists: ({ indices }) =>
+      indices.data.length + indices.data.reduce((sum, entry) => sum + (entry < 0 ? 0 : 1), 0),
     dropout: ({ kept, probability }) => ofTruths(kept) + 10 * valueComplexity(probability),
     sequences: ({ length }) => length,
     // None is drawn, so that none is there to be simplified.

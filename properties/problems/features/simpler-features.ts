@@ -2,6 +2,7 @@ import { decodeTensor, encodeFromFloat64, formats } from '../../../src/formats/i
 import type {
   BlockMask,
   BooleanTensor,
+  KeyLists,
   ProblemFeatures,
   Tensor,
 } from '../../../src/problem/index.js';
@@ -59,6 +60,17 @@ function allBlocks(blocks: BlockMask): BlockMask {
   };
 }
 
+/** Lists without their second half, and in ascending order. */
+function* shorterLists(lists: KeyLists): Generator<KeyLists> {
+  const { indices } = lists;
+  const length = indices.shape.at(-1) ?? 0;
+  const left = Math.ceil(length / 2);
+  if (left < length) {
+    const data = indices.data.filter((_, i) => i % length < left);
+    yield { ...lists, indices: { shape: [...indices.shape.slice(0, -1), left], data } };
+  }
+}
+
 /** Simpler forms of each feature, beside none. */
 type Simplifier<Name extends keyof ProblemFeatures> = (
   feature: NonNullable<ProblemFeatures[Name]>,
@@ -100,6 +112,9 @@ const simplifiers: { readonly [Name in keyof ProblemFeatures]-?: Simplifier<Name
   },
   *blockMask(blocks) {
     if (blocks.indices.data.length > 0) yield allBlocks(blocks);
+  },
+  *keyLists(lists) {
+    for (const shorter of shorterLists(lists)) yield shorter;
   },
   *dropout(dropout) {
     for (const kept of simplerMasks(dropout.kept)) yield { ...dropout, kept };

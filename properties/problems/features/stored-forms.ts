@@ -6,7 +6,7 @@ import {
 } from '../../../src/problem/index.js';
 import { randomValues, type RandomValues } from '../values.js';
 import { storageKinds, type FeatureKind } from './feature-kinds.js';
-import { oneOf, type FeatureRequest } from './feature-request.js';
+import { oneOf, shuffled, type FeatureRequest } from './feature-request.js';
 
 /** Page sizes of servers, and some that no server has. */
 const pageSizes: readonly number[] = [1, 2, 16, 64, 128, 256];
@@ -14,13 +14,8 @@ const pageSizes: readonly number[] = [1, 2, 16, 64, 128, 256];
 /** An order of the pages, the same for the same number of them. */
 function shuffledPages(seed: number): (pages: number) => readonly number[] {
   return (pages) => {
-    const random = randomValues(seed);
     const order = Array.from({ length: pages }, (_, page) => page);
-    for (let i = pages - 1; i > 0; i--) {
-      const j = random.integer(0, i);
-      [order[i], order[j]] = [order[j], order[i]];
-    }
-    return order;
+    return shuffled(order, randomValues(seed));
   };
 }
 

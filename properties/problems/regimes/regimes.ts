@@ -2,6 +2,7 @@ import { formats } from '../../../src/formats/index.js';
 import type { Sequence } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { drawFactors, drawFeatures } from '../features/draw-features.js';
+import { withinCausal } from '../features/draw-lists.js';
 import type { FeatureKind } from '../features/feature-kinds.js';
 import { sequencesOf } from '../features/feature-request.js';
 import { drawForm } from '../features/stored-forms.js';
@@ -226,8 +227,12 @@ export function drawRegime(
   const { name: format } = request.format;
   for (let draws = 1; ; draws++) {
     const { scale = frame.scale, ...values } = regime.draw(request);
-    const features =
+    const drawnFeatures =
       kinds.length === 0 ? undefined : drawFeatures(kinds, request, regime.drawFeatures?.(request));
+    const features =
+      drawnFeatures?.keyLists === undefined || !frame.causal
+        ? drawnFeatures
+        : { ...drawnFeatures, keyLists: withinCausal(drawnFeatures.keyLists, request.sizes) };
     const form = drawForm(kinds, request, features?.sequences?.length ?? 0);
     const drawn = decodeProblem(
       encodeProblem({

@@ -1,6 +1,7 @@
 import { sliceRows, type Tensor } from '../../formats/index.js';
 import {
   type BlockMask,
+  listsOfHead,
   changeFeatures,
   dropFeature,
   keepFeature,
@@ -59,7 +60,7 @@ function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: H
 }
 
 /** The features of a problem for one head, but for a sample of rows. */
-function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
+function featuresOfHead(problem: Problem, place: HeadPlace, groupSize: number): ProblemFeatures {
   const { sequences } = problem;
   const cut = sequences === undefined ? ofHead : ofHeadInSequences;
   // The sizes of segments are [batch, length] or [length].
@@ -86,6 +87,11 @@ function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
     segments: ({ queries, keys }) => ({ queries: ofBatch(queries), keys: ofBatch(keys) }),
     prefix: keepFeature,
     blockMask: ofBlocks,
+    keyLists: (lists) =>
+      listsOfHead(lists, {
+        batch: sequences === undefined ? place.batch : 0,
+        kvHead: Math.floor(place.head / groupSize),
+      }),
     dropout: (dropout) => ({ ...dropout, kept: cut(dropout.kept, 2, place) }),
     sequences: keepFeature,
     keyRanges: (ranges) => (sequences === undefined ? [ranges[place.batch]] : ranges),
@@ -123,7 +129,7 @@ export function headRows(
     causal,
     window,
     softcap,
-    ...featuresOfHead(problem, place),
+    ...featuresOfHead(problem, place, groupSize),
     ...(rotary && { rotary }),
     ...(!isWhole && { rows: { queries: selected, of: problem.rows?.of ?? queries } }),
   };

@@ -25,6 +25,7 @@ import {
   type RowSurvey,
   type SurveyedRows,
 } from '../structure/survey-rows.js';
+import { referenceOfKeys, withListedKeys } from './listed-keys.js';
 import type { Part } from './part-plan.js';
 import { thinnedReference, thinnedTensors, type Thinning } from './thinning.js';
 
@@ -222,9 +223,48 @@ export function measurePart(
   settings: PartSettings,
   callbacks: PartCallbacks = {},
 ): PartResults[PartRequest['kind']] {
-  const [first] = tensors;
-  const { progress, visitBounds, memories } = callbacks;
+  const { memories } = callbacks;
   memories?.enter(settings);
+  const [first] = tensors;
+  if (request.kind === 'key-tiles') return measureKeyTiles(tensors, request, settings, callbacks);
+  const problem = withListedKeys(first.problem, settings.arithmetic, memories);
+  if (problem === first.problem) return measureRows(request, first, settings, callbacks);
+  const listed = { ...first, problem };
+  const result = measureRows(withKeysOf(request, problem, memories), listed, settings, callbacks);
+  if (!('reference' in result)) return result;
+  const { reference, survey } = result;
+  return { reference: { ...reference, shape: problemShape(first.problem) }, survey };
+}
+
+/** A request about the rows of one part. */
+type RowsRequest = Exclude<PartRequest, KeyTilesRequest>;
+
+/** A request about a part as one about a problem of its rows with other keys. */
+function withKeysOf(
+  request: RowsRequest,
+  problem: Problem,
+  memories: WorkingMemories | undefined,
+): RowsRequest {
+  const asOf = (reference: AttentionReference) => referenceOfKeys(reference, problem, memories);
+  switch (request.kind) {
+    case 'reference':
+      return { ...request, known: request.known === null ? null : asOf(request.known) };
+    case 'structure':
+    case 'bounds':
+      return { ...request, reference: asOf(request.reference) };
+    case 'yardstick':
+      return request;
+  }
+}
+
+/** Measures the requested quantities of the rows of a part. */
+function measureRows(
+  request: RowsRequest,
+  first: PartTensors,
+  settings: PartSettings,
+  callbacks: PartCallbacks,
+): PartResults[RowsRequest['kind']] {
+  const { progress, visitBounds, memories } = callbacks;
   switch (request.kind) {
     case 'reference':
       return measureReference(first, request, settings, callbacks);
@@ -239,8 +279,6 @@ export function measurePart(
         ...(progress === undefined ? {} : { progress }),
       });
     }
-    case 'key-tiles':
-      return measureKeyTiles(tensors, request, settings, callbacks);
     case 'yardstick': {
       const { problem } = forStatistics(first, settings);
       return yardstickAttention(problem, problemShape(problem), memories);

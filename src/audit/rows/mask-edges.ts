@@ -43,7 +43,10 @@ export function maskEdges(
   problem: Problem,
   shape: ProblemShape,
 ): (head: number) => readonly number[] {
-  const mask = problemMask(problem, shape);
+  // Lists differ from row to row, and have no edges.
+  const { keyLists, ...others } = problem;
+  void keyLists;
+  const mask = problemMask(others, shape);
   const known = new Map<number, readonly number[]>();
   const ownHead = differsByHead(problem);
   return (head) => {

@@ -93,12 +93,13 @@ export interface KeyTilePlan {
 
 /**
  * Whether a sample has so few rows of each head that a test of its key tiles would cost many times as much as all
- * other tests.
+ * other tests, or queries list so few keys that tiles of all keys are no unit of theirs.
  */
 export function isKeyTileTestLeftOut(
-  { rows }: Pick<Problem, 'rows'>,
+  { rows, keyLists }: Pick<Problem, 'rows' | 'keyLists'>,
   shape: ProblemShape,
 ): boolean {
+  if (keyLists !== undefined) return true;
   const blocks = Math.ceil(shape.queries / structureTileRows);
   const tiles = Math.ceil(shape.keys / keyTileKeys);
   return rows !== undefined && blocks * fullyTestedTiles < tiles;

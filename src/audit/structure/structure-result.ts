@@ -134,7 +134,7 @@ function reasonOf(
   if (test === 'key-tile' && maximum === 'group')
     return 'its blocks of rows share their maximum with others';
   if (test === 'key-tile' && isThin)
-    return 'a sample of rows has too few of each head for so many tiles of keys';
+    return 'queries list keys of their own, or too few are sampled, for so many tiles of keys';
   if (test === 'lse-mean' && !hasLse) return 'no LSE was given';
   if (statistics[test].needsUsualPremises && !isUsual) return 'the kernel declares how it computes';
   return 'no row is finite, not zero, and errs by little enough for statistics';

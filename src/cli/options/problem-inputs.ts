@@ -25,6 +25,8 @@ const tensorOptions = {
   kvIndices: tensorOption('which blocks they are'),
   fullKvNumBlocks: tensorOption('more visible blocks, those without a mask within'),
   fullKvIndices: tensorOption('which blocks they are'),
+  kvIndex: tensorOption('the keys of each query as a list, [B, Sq, Hk or 1, n], -1 none'),
+  blockIndex: tensorOption('the same of blocks of --block-size keys'),
   cuSeqlens: tensorOption('where each packed sequence begins, of queries and keys alike'),
   cuSeqlensQ: tensorOption('where the queries of each packed sequence begin, [B + 1]'),
   cuSeqlensK: tensorOption('where its keys begin, [B + 1]'),
@@ -73,6 +75,13 @@ export const inputOptions = optionRows({
   dropoutP: { argument: '<p>', description: 'probability with which dropout drops a weight' },
   blockQ: { argument: '<n>', description: 'queries of a block of the block mask (default: 128)' },
   blockK: { argument: '<n>', description: 'keys of a block of the block mask (default: 128)' },
+  blockSize: { argument: '<n>', description: 'keys of a block of --block-index' },
+  kvIndexOf: {
+    argument: '<what>',
+    description: 'what --kv-index counts: positions (the default) or slots of a cache',
+    completes: ['positions', 'slots'],
+  },
+  vDim: { argument: '<n>', description: 'columns of K that are V, where there is no V' },
   lseSink: {
     description: 'the LSE has the sink (the default)',
     without: 'the LSE is without the sink',

@@ -3,6 +3,7 @@ import {
   type DeclaredFormats,
   parseBlockSize,
   parseDropout,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parsePrefix,
@@ -39,6 +40,9 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
     dropoutP: parsed(options.dropoutP, parseDropout, '--dropout-p'),
     blockQ: parsed(options.blockQ, parseBlockSize, '--block-q'),
     blockK: parsed(options.blockK, parseBlockSize, '--block-k'),
+    blockSize: parsed(options.blockSize, parseBlockSize, '--block-size'),
+    kvIndexOf: parsed(options.kvIndexOf, parseKvIndexOf, '--kv-index-of'),
+    vDim: parsed(options.vDim, parseBlockSize, '--v-dim'),
     lseSink: options.lseSink,
     inputs: Object.fromEntries(
       problemInputNames.flatMap((name) => {

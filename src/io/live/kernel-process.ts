@@ -44,9 +44,11 @@ export interface FeatureRequest {
   /** Whether the LSE has the sink. */
   readonly lse_sink?: boolean;
   readonly dropout_p?: number;
-  /** Queries and keys of a block of the block mask. */
+  /** Queries and keys of a block of the block mask; queries that share a list of keys. */
   readonly block_q?: number;
   readonly block_k?: number;
+  /** Keys of a block of `block_index`. */
+  readonly block_size?: number;
   /** Keys of a page. */
   readonly page_size?: number;
   /** The layout of pages; given only where heads come first. */

@@ -53,6 +53,7 @@ export {
   parseBlockSize,
   parseBoolean,
   parseDropout,
+  parseKvIndexOf,
   parseKvLayout,
   parseLayout,
   parsePrefix,

@@ -25,6 +25,7 @@ export interface ReportedFeatures {
   /** Number of segments of the queries. */
   readonly segments?: { readonly count: number };
   readonly prefix?: number;
+  readonly keyLists?: { readonly length: number; readonly blockKeys: number };
   readonly blockMask?: { readonly blockQueries: number; readonly blockKeys: number };
   readonly dropout?: { readonly probability: number };
   readonly sequences?: { readonly count: number; readonly queries: Range; readonly keys: Range };
@@ -83,6 +84,9 @@ export function reportedFeatures(problem: Problem): ReportedFeatures | null {
     segments: ({ queries }) => ({ segments: { count: new Set(queries.data).size } }),
     prefix: (prefix) => ({ prefix }),
     blockMask: ({ blockQueries, blockKeys }) => ({ blockMask: { blockQueries, blockKeys } }),
+    keyLists: ({ indices, blockKeys }) => ({
+      keyLists: { length: indices.shape.at(-1) ?? 0, blockKeys },
+    }),
     dropout: ({ probability }) => ({ dropout: { probability } }),
     sequences: () => sequenceFeatures(problem),
     // A part of a problem is reported as the whole.
@@ -118,7 +122,8 @@ function sequenceWords({ sequences, stored }: ReportedFeatures): string[] {
 
 /** The features of a problem, a few words each. */
 export function describeFeatures(features: ReportedFeatures): string[] {
-  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout, scales } = features;
+  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, keyLists, dropout, scales } =
+    features;
   return [
     ...(mask === undefined ? [] : ['mask']),
     ...(bias === undefined ? [] : [`bias in ${bias.format}`]),
@@ -129,6 +134,13 @@ export function describeFeatures(features: ReportedFeatures): string[] {
     ...(blockMask === undefined
       ? []
       : [`blocks of ${blockMask.blockQueries} × ${blockMask.blockKeys}`]),
+    ...(keyLists === undefined
+      ? []
+      : [
+          keyLists.blockKeys === 1
+            ? `lists of ${formatCount(keyLists.length, 'key')}`
+            : `lists of ${formatCount(keyLists.length, 'block')} of ${keyLists.blockKeys}`,
+        ]),
     ...(dropout === undefined ? [] : [`dropout ${formatNumber(dropout.probability)}`]),
     ...sequenceWords(features),
     ...(scales === undefined ? [] : [scales.join(', ')]),

@@ -37,6 +37,7 @@ const ofKind: Readonly<Record<FeatureKind, (problem: Problem) => boolean>> = {
   segments: ({ segments }) => segments !== undefined,
   prefix: ({ prefix }) => prefix !== undefined,
   'block-mask': ({ blockMask }) => blockMask !== undefined,
+  'key-lists': ({ keyLists }) => keyLists !== undefined,
   dropout: ({ dropout }) => dropout !== undefined,
   packed: ({ sequences }) => sequences !== undefined,
   padded: (problem) => storedOf(problem)?.keys.form === 'padded',

@@ -12,6 +12,7 @@ import { descaleHypotheses } from './descale-faults.js';
 import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
+import { listHypotheses } from './lists/list-faults.js';
 import { maskHypotheses } from './mask-faults.js';
 import { movedHeadHypotheses } from './operands/moved-heads.js';
 import { operandHypotheses } from './operands/operand-faults.js';
@@ -48,6 +49,7 @@ const hypothesisFamilies: readonly HypothesisFamily[] = [
   scaleFactorHypotheses,
   maskHypotheses,
   visibilityHypotheses,
+  listHypotheses,
   scoreTermHypotheses,
   pageHypotheses,
   headHypotheses,

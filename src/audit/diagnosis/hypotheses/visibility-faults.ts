@@ -68,6 +68,11 @@ function* maskFaults(problem: Problem): Generator<FeatureFault> {
     });
 }
 
+function* listFaults(problem: Problem): Generator<FeatureFault> {
+  if (problem.keyLists === undefined) return;
+  yield fault('lists-ignored', 'the lists of keys are ignored', without(problem, 'keyLists'));
+}
+
 function* blockMaskFaults(problem: Problem): Generator<FeatureFault> {
   const { blockMask } = problem;
   if (blockMask === undefined) return;
@@ -195,6 +200,7 @@ export const visibilityHypotheses: HypothesisFamily = function* (context) {
   const faults = [
     ...maskFaults(problem),
     ...blockMaskFaults(problem),
+    ...listFaults(problem),
     ...segmentFaults(problem),
     ...prefixFaults(problem),
     // Nobody knows what a kernel reads beyond the end of a mask.

@@ -23,6 +23,8 @@ export const problemInputs = {
   kv_indices: 'integers',
   full_kv_num_blocks: 'integers',
   full_kv_indices: 'integers',
+  kv_index: 'integers',
+  block_index: 'integers',
   cu_seqlens: 'integers',
   cu_seqlens_q: 'integers',
   cu_seqlens_k: 'integers',
@@ -78,8 +80,10 @@ export function cachesOf(file: TensorFile, { ignored = [] }: InputChoice): reado
 /** Notes that have a meaning only beside an input. */
 const noteNeeds: Readonly<Record<string, readonly ProblemInputName[]>> = {
   dropout_p: ['dropout_mask'],
-  block_q: ['kv_num_blocks', 'full_kv_num_blocks'],
+  block_q: ['kv_num_blocks', 'full_kv_num_blocks', 'kv_index', 'block_index'],
   block_k: ['kv_num_blocks', 'full_kv_num_blocks'],
+  block_size: ['block_index'],
+  kv_index_of: ['kv_index'],
   lse_sink: ['sink'],
   kv_layout: pageInputs,
 };

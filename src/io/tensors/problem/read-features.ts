@@ -18,7 +18,8 @@ import {
   type InputElements,
   type ProblemInputName,
 } from './inputs.js';
-import type { SequenceRows } from './read-sequences.js';
+import { keyListsOf } from './read-lists.js';
+import type { PlacedSequences } from './read-sequences.js';
 import type { ProblemSettings } from './settings.js';
 import { openTensorArgument } from './tensor-argument.js';
 
@@ -147,12 +148,6 @@ function blockMaskOf(inputs: ReadInputs, { blockQ, blockK }: ProblemSettings): B
   };
 }
 
-/** The places of a problem's sequences. */
-export interface PlacedSequences {
-  readonly queries: SequenceRows;
-  readonly keys: SequenceRows;
-}
-
 /**
  * The used part of a tensor over queries and keys, which may cover all slots of padded sequences or only the used
  * ones, as its sizes tell.
@@ -220,6 +215,7 @@ export function featuresOf(
     segments: segments === null ? undefined : { queries: segments[0], keys: segments[1] },
     prefix: prefix === 0 ? undefined : prefix,
     blockMask: blockMask ?? undefined,
+    keyLists: keyListsOf(inputs, settings, sequences) ?? undefined,
     dropout: kept && { kept: part('dropout_mask', kept), probability: dropoutP ?? 0 },
     // Sequences are read with the tensors that they pack; parts of a problem are not read.
     sequences: undefined,

@@ -1,17 +1,22 @@
 import {
   checkProblem,
   gatherFactors,
+  listsName,
+  spreadLists,
+  type KeyLists,
   type Problem,
   type ScaledTensor,
+  type StoredTensors,
 } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
+import { isLatent, latentValues } from './latent.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
-import { hasSequences, readSequences } from './read-stored.js';
+import { hasSequences, readSequences, type ReadSequences } from './read-stored.js';
 import {
   fileSettings,
   keptNotes,
@@ -23,8 +28,9 @@ import {
 /** q, k and v of batches, heads first. */
 async function readBatches(
   file: TensorFile,
-  headsFirst: boolean,
+  settings: ProblemSettings,
 ): Promise<Pick<Problem, 'q' | 'k' | 'v'>> {
+  const headsFirst = problemLayout(file, settings) === 'bhsd';
   const read = async (name: string) => {
     checkEmptySizes(file, name);
     const tensor = await file.read(name);
@@ -34,7 +40,8 @@ async function readBatches(
       );
     return headsFirst ? tensor : toHeadsFirst(tensor);
   };
-  return { q: await read('q'), k: await read('k'), v: await read('v') };
+  const [q, k] = [await read('q'), await read('k')];
+  return { q, k, v: isLatent(file, settings) ? latentValues(k, settings) : await read('v') };
 }
 
 type Laws = Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>;
@@ -61,6 +68,13 @@ export function settledSettings(file: TensorFile, given: ProblemSettings): Probl
   return settled;
 }
 
+/** The tensors as posed, with lists of positions. */
+function withPositions({ stored }: ReadSequences, lists: KeyLists): StoredTensors | null {
+  const { tensors, queries } = stored;
+  if (tensors === null) return null;
+  return { ...tensors, [listsName(lists)]: spreadLists(lists.indices, queries) };
+}
+
 async function readWith(
   file: TensorFile,
   inputs: ReadInputs,
@@ -73,8 +87,11 @@ async function readWith(
       ...lie,
       given: settings.descales,
     });
+  // The values of a latent cache have the factors of its keys.
+  const valued = (problem: Problem): Problem =>
+    isLatent(file, settings) ? { ...problem, v: latentValues(problem.k, settings) } : problem;
   if (!hasSequences(inputs)) {
-    const tensors = await readBatches(file, headsFirst);
+    const tensors = await readBatches(file, settings);
     const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
     const problem = {
       ...tensors,
@@ -82,25 +99,31 @@ async function readWith(
       ...featuresOf(inputs, settings, null),
       ...rotaryOf(inputs),
     };
-    return withScales(problem, {
-      rankOf: (name) => tensors[name].shape.length,
-      arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
-    });
+    return valued(
+      await withScales(problem, {
+        rankOf: (name) => tensors[name].shape.length,
+        arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
+      }),
+    );
   }
   const read = await readSequences(file, inputs, settings);
-  const { tensors, sequences, placed } = read;
-  const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
+  const { sequences, placed } = read;
+  const laws = lawsOf(settings, read.tensors.q.shape.at(-1) ?? 0);
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
-  const problem = await withScales(
-    { ...tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
-    {
-      rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
-      arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
-    },
+  const problem = valued(
+    await withScales(
+      { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
+      {
+        rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
+        arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
+      },
+    ),
   );
-  return { ...problem, stored: { ...read.stored, of: problem } };
+  const { keyLists } = features;
+  const tensors = keyLists === undefined ? read.stored.tensors : withPositions(read, keyLists);
+  return { ...problem, stored: { ...read.stored, tensors, of: problem } };
 }
 
 /**

@@ -20,6 +20,12 @@ export interface SequenceRows {
   readonly left: readonly number[];
 }
 
+/** The places of a problem's sequences. */
+export interface PlacedSequences {
+  readonly queries: SequenceRows;
+  readonly keys: SequenceRows;
+}
+
 /** A tensor of queries, keys or values, as its header describes it. */
 export interface RowTensor {
   readonly name: string;

@@ -16,12 +16,14 @@ import type { TensorFile } from '../tensor-file.js';
 import { problemLayout, type ProblemSettings } from './settings.js';
 import { gatherStored } from './gather-stored.js';
 import { cachesOf } from './inputs.js';
+import { isLatent, latentValues } from './latent.js';
 import { hasPages, pageLists, pageNames } from './page-lists.js';
-import type { PlacedSequences, ReadInputs } from './read-features.js';
+import type { ReadInputs } from './read-features.js';
 import {
   pageSizeOf,
   sequenceRows,
   sequencesOf,
+  type PlacedSequences,
   type RowTensor,
   type SequenceInputs,
 } from './read-sequences.js';
@@ -154,7 +156,8 @@ async function keySources(
       name,
       rowsIn: (rows) => rows,
     });
-    return { k: await own('k'), v: await own('v') };
+    const k = await own('k');
+    return { k, v: isLatent(file, settings) ? k : await own('v') };
   }
   const { ignored = [] } = settings;
   const [name] = caches;
@@ -206,11 +209,14 @@ export async function readSequences(
   };
   const { queries, keys } = placed;
   const ofQueries: Source = { header: q, name: 'q', rowsIn: (rows) => rows };
+  const ofK = await read(keys.rows, k);
+  const isOfK = isLatent(file, settings);
   const tensors = {
     q: await read(queries.rows, ofQueries),
-    k: await read(keys.rows, k),
-    v: await read(keys.rows, v),
+    k: ofK,
+    v: isOfK ? latentValues(ofK, settings) : await read(keys.rows, v),
   };
+  if (isOfK && keepsPosed) posed['v'] = latentValues(posed['k'], settings);
   return {
     tensors,
     sequences: sequencesOf(queries.lengths, keys.lengths),

@@ -15,6 +15,10 @@ const tokenLayouts: Readonly<Record<string, Layout>> = { bhtd: 'bhsd', bthd: 'bs
 const kvLayouts = ['NHD', 'HND'] as const;
 export type KvLayout = (typeof kvLayouts)[number];
 
+/** Meanings of the entries of `kv_index`. */
+const kvIndexMeanings = ['positions', 'slots'] as const;
+export type KvIndexOf = (typeof kvIndexMeanings)[number];
+
 /** Settings of a problem that a caller fixes; those left out come from the file, else from defaults. */
 export interface ProblemSettings extends InputChoice {
   readonly scale?: number | undefined;
@@ -31,6 +35,12 @@ export interface ProblemSettings extends InputChoice {
   /** Queries and keys of a block of a block mask. */
   readonly blockQ?: number | undefined;
   readonly blockK?: number | undefined;
+  /** Keys of a block of `block_index`. */
+  readonly blockSize?: number | undefined;
+  /** The meaning of the entries of `kv_index`: positions of the sequence by default, or slots of the cache. */
+  readonly kvIndexOf?: KvIndexOf | undefined;
+  /** Columns of K that are V, for a problem without V of its own. */
+  readonly vDim?: number | undefined;
   /** Whether the LSE includes the sink. */
   readonly lseSink?: boolean | undefined;
   /** Whether `Problem.stored` keeps the tensors as they are posed, unused slots too, to be given to a kernel. */
@@ -82,6 +92,14 @@ export function parseBlockSize(text: string, name: string): number {
   if (text.trim() === '' || !Number.isSafeInteger(value) || value < 1)
     throw new RequestError(`${name} is ${quoted(text)}; give a whole number, 1 or more`);
   return value;
+}
+
+/** The meaning of the entries of `kv_index` as text. */
+export function parseKvIndexOf(text: string, name = 'kv_index_of'): KvIndexOf {
+  const word = kvIndexMeanings.find((known) => known === text.trim().toLowerCase());
+  if (word === undefined)
+    throw new RequestError(`${name} is ${quoted(text)}; give ${kvIndexMeanings.join(' or ')}`);
+  return word;
 }
 
 /** A softcap as text: a positive number, or "none", "null" or "0" for none. */
@@ -143,6 +161,9 @@ type SettingNote =
   | 'dropout_p'
   | 'block_q'
   | 'block_k'
+  | 'block_size'
+  | 'kv_index_of'
+  | 'v_dim'
   | 'lse_sink';
 
 /**
@@ -166,6 +187,9 @@ export function fileSettings(file: TensorFile, choice: InputChoice = {}): Proble
     dropoutP: note('dropout_p', parseDropout),
     blockQ: note('block_q', parseBlockSize),
     blockK: note('block_k', parseBlockSize),
+    blockSize: note('block_size', parseBlockSize),
+    kvIndexOf: note('kv_index_of', parseKvIndexOf),
+    vDim: note('v_dim', parseBlockSize),
     lseSink: note('lse_sink', parseBoolean),
   };
 }

@@ -23,6 +23,7 @@ const attentionInputs: readonly RegExp[] = [
   /^(learnable_|attn_|attention_)?sinks?$|^s_aux$/,
   /^(q|k|kv|query|key)?_?segments?(_ids?)?$|^(document|doc|segment)_ids?$/,
   /^(full_)?(kv|q)_(num_blocks|indices)$/,
+  /^(kv_|block_|top_?k_)?(index|indices|idx)$/,
   /^cu_?seq_?lens?(_.+)?$|^max_seqlen(_.+)?$/,
   /^seq_?used(_.+)?$|^seq_?lens?(_.+)?$|^cache_seqlens$|^leftpad_k$|^cache_leftpad$/,
   /^(block|page)_tables?$|^(paged_)?kv_(page_)?ind.*$|^qo_indptr$|^(paged_)?kv_last_page_lens?$|^cache_batch_idx$/,
@@ -38,7 +39,10 @@ const attentionInputs: readonly RegExp[] = [
 const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
   [/^(dropout|dropout_p|p_dropout|attn_dropout)$/, /^(0(\.0*)?|none|null|false)$/],
   [/^kv_layout$/, /^(none|null|nhd)$/],
-  [/^(lse_sink|block_q|block_k|page_size|block_size|num_splits)$/, /^(none|null|0)$/],
+  [
+    /^(lse_sink|block_q|block_k|page_size|block_size|kv_index_of|kv_index_duplicates|num_splits)$/,
+    /^(none|null|0)$/,
+  ],
 ];
 
 /** Tensors of the backward pass. */

@@ -14,6 +14,7 @@ const maskNames = {
   mask: 'the mask',
   segments: 'the segments',
   blockMask: 'the block mask',
+  keyLists: 'the lists of keys',
   prefix: 'the prefix',
   sequences: 'the borders of packed sequences',
 } as const satisfies Partial<Record<FeatureName, string>>;

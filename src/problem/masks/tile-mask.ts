@@ -1,4 +1,4 @@
-import type { KeyRange } from './key-ranges.js';
+import type { KeyRange } from '../key-ranges.js';
 
 /** A row that does not see all keys of a tile between the first and the last that it sees. */
 export interface InterruptedRow {
