@@ -39,6 +39,7 @@ export {
   bytesInMemory,
   patternsOf,
   storageOf,
+  type IntegerFormatName,
   type PatternArray,
   type ScaleFactors,
   type ScaleName,

@@ -9,6 +9,7 @@ import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
+import { markIntegers, withIntegerOperands } from './integer-operands.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
 import { hasSequences, readSequences } from './read-stored.js';
@@ -62,10 +63,11 @@ export function settledSettings(file: TensorFile, given: ProblemSettings): Probl
 }
 
 async function readWith(
-  file: TensorFile,
+  given: TensorFile,
   inputs: ReadInputs,
   settings: ProblemSettings,
 ): Promise<Problem> {
+  const file = withIntegerOperands(given);
   const headsFirst = problemLayout(file, settings) === 'bhsd';
   const withScales = (problem: Problem, lie: Pick<ScaleReading, 'rankOf' | 'arrange'>) =>
     readScales(withoutIgnored(file, settings), problem, {
@@ -82,10 +84,11 @@ async function readWith(
       ...featuresOf(inputs, settings, null),
       ...rotaryOf(inputs),
     };
-    return withScales(problem, {
+    const scaled = await withScales(problem, {
       rankOf: (name) => tensors[name].shape.length,
       arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
     });
+    return markIntegers(given, scaled, { q: 'q', k: 'k', v: 'v' });
   }
   const read = await readSequences(file, inputs, settings);
   const { tensors, sequences, placed } = read;
@@ -93,13 +96,14 @@ async function readWith(
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
-  const problem = await withScales(
+  const scaled = await withScales(
     { ...tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
     {
       rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
       arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
     },
   );
+  const problem = markIntegers(given, scaled, read.names);
   return { ...problem, stored: { ...read.stored, of: problem } };
 }
 
