@@ -28,7 +28,11 @@ export function divider(quality: DivisionQuality): (a: number, b: number) => num
 }
 
 /** The largest magnitude of each group; NaN does not count, as of an fp32 maximum. */
-export function largestOfGroups(values: Float64Array, dim: number, groups: RowGroups): Float64Array {
+export function largestOfGroups(
+  values: Float64Array,
+  dim: number,
+  groups: RowGroups,
+): Float64Array {
   const largest = new Float64Array(groups.count);
   groups.of.forEach((group, row) => {
     for (let at = row * dim; at < (row + 1) * dim; at++) {
@@ -62,7 +66,9 @@ export function integerFactors(
 }
 
 /** The integer of a number in a group of that factor and largest magnitude. */
-export function integerOf(rule: IntegerRule): (x: number, factor: number, largest: number) => number {
+export function integerOf(
+  rule: IntegerRule,
+): (x: number, factor: number, largest: number) => number {
   const { largest: most, rounding, division } = rule;
   const divide = divider(division);
   if (rounding === 'half-away')

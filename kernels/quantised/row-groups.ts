@@ -2,14 +2,16 @@ import type { OperandGroups } from '../promises.js';
 import type { Sequence } from '../../src/problem/index.js';
 
 /** Rows of a warp's tile of Q and of K whose groups one thread holds, and the groups among them. */
-const warpRows = { q: { rows: 32, groups: 8, perGroup: 1 }, k: { rows: 64, groups: 4, perGroup: 2 } };
+const warpRows = {
+  q: { rows: 32, groups: 8, perGroup: 1 },
+  k: { rows: 64, groups: 4, perGroup: 2 },
+};
 
 /** The group of a row within its sequence. */
 function groupIn(name: 'q' | 'k', groups: OperandGroups, block: number): (row: number) => number {
   if (groups === 'blocks') return (row) => Math.floor(row / block);
   const warp = warpRows[name];
-  return (row) =>
-    Math.floor(row / warp.rows) * warp.groups + Math.floor((row % 8) / warp.perGroup);
+  return (row) => Math.floor(row / warp.rows) * warp.groups + Math.floor((row % 8) / warp.perGroup);
 }
 
 /** The rows of each sequence, one behind the other. */

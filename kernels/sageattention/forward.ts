@@ -6,7 +6,13 @@ import {
   multiplyFloat32,
   subtractFloat32,
 } from '../../src/arith/index.js';
-import { decodeToFloat64, formats, multiplyByScales, round, type Tensor } from '../../src/formats/index.js';
+import {
+  decodeToFloat64,
+  formats,
+  multiplyByScales,
+  round,
+  type Tensor,
+} from '../../src/formats/index.js';
 import { divideByReciprocal, exp2ApproxFtz, lg2ApproxFtz } from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { rowSumLaws } from '../online-softmax/row-sums.js';
@@ -36,7 +42,8 @@ export function rowFactors(tensor: Tensor): Float64Array {
 }
 
 /** Numbers of a tensor without its factors. */
-const elementsOf = ({ data, format }: Tensor): Float64Array => decodeToFloat64(data, formats[format]);
+const elementsOf = ({ data, format }: Tensor): Float64Array =>
+  decodeToFloat64(data, formats[format]);
 
 /** A head's operands. */
 interface HeadOperands {
@@ -59,9 +66,11 @@ const { quad } = rowSumLaws;
 
 /** The sum of a tile's weights as four threads have them. */
 function tileSum(weights: Float64Array): number {
-  const threads = quad.columnsOfThreads(tileKeys).map((columns) =>
-    columns.slice(1).reduce((sum, at) => addFloat32(sum, weights[at]), weights[columns[0]]),
-  );
+  const threads = quad
+    .columnsOfThreads(tileKeys)
+    .map((columns) =>
+      columns.slice(1).reduce((sum, at) => addFloat32(sum, weights[at]), weights[columns[0]]),
+    );
   return quad.total(threads);
 }
 
@@ -80,11 +89,7 @@ function addTile(
   const halves = halfNumbers(weights.map((p) => round(formats.fp16, p)));
   const sumOf = halfSums(halfArithmetic, tileKeys);
   for (let c = 0; c < vDim; c++)
-    state.out[c] = fusedMultiplyAddFloat32(
-      state.out[c],
-      alpha,
-      sumOf(halves, 0, values, vDim, c),
-    );
+    state.out[c] = fusedMultiplyAddFloat32(state.out[c], alpha, sumOf(halves, 0, values, vDim, c));
   state.maximum = maximum;
 }
 
@@ -142,7 +147,8 @@ export function sageForward(
   return (head, first, count) => {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const tiles =
-      known.get(kv) ?? valueTiles(vs.subarray(kv * keys * vDim, (kv + 1) * keys * vDim), keys, vDim);
+      known.get(kv) ??
+      valueTiles(vs.subarray(kv * keys * vDim, (kv + 1) * keys * vDim), keys, vDim);
     known.set(kv, tiles);
     const operands: HeadOperands = {
       q: qs.subarray(head * queries * qkDim, (head + 1) * queries * qkDim),

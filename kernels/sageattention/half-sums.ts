@@ -56,9 +56,7 @@ export function halfSums({ productsPerSum, alignedFractionBits }: HalfSums, keys
       const unit = 2 ** (alignedFractionBits - largest);
       let units = Math.trunc(sum * unit);
       for (let j = begin; j < end; j++)
-        units += Math.trunc(
-          weights.values[first + j] * values.values[j * columns + column] * unit,
-        );
+        units += Math.trunc(weights.values[first + j] * values.values[j * columns + column] * unit);
       sum = round(fp16, units / unit) + 0;
     }
     return sum;

@@ -67,7 +67,11 @@ function premises(texts: KernelSettings): PremiseDeclaration {
 }
 
 /** @throws RequestError for sizes, masks and scales that the kernel has no path for */
-function checkProblem(problem: Problem, { qkDim, vDim, keys }: ProblemShape, padding: string): void {
+function checkProblem(
+  problem: Problem,
+  { qkDim, vDim, keys }: ProblemShape,
+  padding: string,
+): void {
   if (problem.causal || problem.window !== null || problem.softcap !== null)
     throw new RequestError(`the ${name} model has no causal mask, window or softcap; leave it out`);
   if (qkDim !== vDim || (qkDim !== 64 && qkDim !== 128))
@@ -202,7 +206,11 @@ function arithmetic(problem: Problem, texts: KernelSettings): KernelArithmetic {
     rowSumAddition: roundoff32,
     rowSumRounded: false,
     partials: 0,
-    finish: { normalise: normaliseError, logarithm: hardwareLog2Error, elementwise: 2 * roundoff32 },
+    finish: {
+      normalise: normaliseError,
+      logarithm: hardwareLog2Error,
+      elementwise: 2 * roundoff32,
+    },
     outputFormat: outFormat,
     outputRounding: 'nearest',
     // Sums of a tile in fp16, whose weights are at most 1: no more than all keys' together.

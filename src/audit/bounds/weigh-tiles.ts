@@ -150,8 +150,7 @@ export function createWeigher(
         for (let j = begin; j < end; j++) {
           const w = weights[j];
           if (w === 0) continue;
-          for (let c = 0; c < vDim; c++)
-            partial[c] += w * memory.values.view[j * vStride + c];
+          for (let c = 0; c < vDim; c++) partial[c] += w * memory.values.view[j * vStride + c];
         }
         for (let c = 0; c < vDim; c++)
           memory.spread.view[i * vStride + c] += variance * partial[c] ** 2;

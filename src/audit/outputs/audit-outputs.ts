@@ -44,9 +44,10 @@ function prepare(
   source: HeadSource | null = null,
 ): PreparedAudit {
   const multiplied = quantisedInputs(problem, options.premises);
-  const { reference: _, ...others } = options;
+  const { reference, ...others } = options;
   // Exact attention of the given problem is none of the quantised one.
-  const own = multiplied === problem ? options : others;
+  const isKnown = multiplied === problem && reference !== undefined;
+  const own = isKnown ? { ...others, reference } : others;
   return planAudit(multiplied, decoded(multiplied, outputs, own), own, withYardstick, source);
 }
 

@@ -187,15 +187,15 @@ function explainersOf(
             return conduct(outputContract, plan).verdict.pass;
           })
         : isDeclared || !isFinite || isShortened || options.strictPremises === true
-        ? null
-        : fitPremise({
-            problem,
-            reference,
-            outputs: given,
-            passes,
-            cause,
-            onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
-          }),
+          ? null
+          : fitPremise({
+              problem,
+              reference,
+              outputs: given,
+              passes,
+              cause,
+              onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
+            }),
   };
 }
 

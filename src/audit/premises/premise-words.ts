@@ -152,7 +152,8 @@ export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
     values: operandGroups,
     number: null,
     description: 'which rows share a factor',
-    clause: (value) => `a factor for ${value === 'blocks' ? 'blocks of rows' : 'the rows of a thread'}`,
+    clause: (value) =>
+      `a factor for ${value === 'blocks' ? 'blocks of rows' : 'the rows of a thread'}`,
   },
   qBlock: {
     values: [],

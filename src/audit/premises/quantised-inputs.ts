@@ -31,8 +31,7 @@ function lseShiftOf(problem: Problem, mean: Float64Array): LseShift {
       size += Math.abs(product);
     }
     values[row] = problem.scale * sum;
-    errors[row] =
-      Math.abs(problem.scale) * (rounding * Math.abs(sum) + qkDim * sumError * size);
+    errors[row] = Math.abs(problem.scale) * (rounding * Math.abs(sum) + qkDim * sumError * size);
   }
   return { values, errors };
 }

@@ -82,8 +82,7 @@ const tileProducts = 16;
 /** The sums P·V that tiles of keys have of their own, where they are kept in a shorter format than fp32; else null. */
 function valueTilesOf({ pvTile, pvAccumulator }: PremiseDeclaration): ValueTiles | null {
   if (pvTile === undefined || pvAccumulator === undefined) return null;
-  if (pvTile % 64 !== 0)
-    throw new RequestError(`pvTile is ${pvTile}; give a multiple of 64 keys`);
+  if (pvTile % 64 !== 0) throw new RequestError(`pvTile is ${pvTile}; give a multiple of 64 keys`);
   const format = formats[pvAccumulator];
   if (format.precision >= formats.fp32.precision) return null;
   return { keys: pvTile, productsPerSum: tileProducts, roundoff: unitRoundoff(format) };
@@ -168,7 +167,8 @@ export function resolvePremises(
     sumUnderflow: Math.max(
       usual.underflow,
       // Of 16 products at a time, where bounds count one for each.
-      underflowOf(declared.pvAccumulator) / (valueTilesOf(declared) === null ? 1 : tileProducts / 2),
+      underflowOf(declared.pvAccumulator) /
+        (valueTilesOf(declared) === null ? 1 : tileProducts / 2),
       underflowOf(declared.partials),
       dequantization(v, dequantized) === 0 ? 0 : underflowOf(dequantized),
     ),

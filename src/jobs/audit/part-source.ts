@@ -56,7 +56,9 @@ export function shareProblem(
 ): SharedProblem {
   const { k, v } = problem;
   return {
-    problem: share(withoutMembers(problem, ['stored', 'quantisedFrom', 'k', 'v']) as Omit<Problem, 'k' | 'v'>),
+    problem: share(
+      withoutMembers(problem, ['stored', 'quantisedFrom', 'k', 'v']) as Omit<Problem, 'k' | 'v'>,
+    ),
     keys: file === null ? { k: share(k), v: share(v) } : { file, k: unread(k), v: unread(v) },
     out: share(out),
     lse: lse === null ? null : share(lse),

@@ -21,7 +21,9 @@ const queries = 160;
 /** Two heads whose keys have a mean, so that smoothing does something. */
 function drawn(keys: number, seed: number): Problem {
   const sizes = { queries, keys, dim: 64, format: 'fp16' } as const;
-  const heads = [0, 1].map((head) => scoreProblem('normal-1', { ...sizes, seed: seed + 100 * head }));
+  const heads = [0, 1].map((head) =>
+    scoreProblem('normal-1', { ...sizes, seed: seed + 100 * head }),
+  );
   const joined = (name: 'q' | 'k' | 'v'): Tensor => {
     const values = heads.flatMap((one, head) =>
       Array.from(decodeTensor(one[name]), (x, at) =>
@@ -63,10 +65,18 @@ const ofItself: Readonly<Record<string, readonly string[]>> = {
   'sageattention2-int4': ['nibbles-swapped', 'integers-truncated'],
 };
 
-const causeOf = (problem: Problem, outputs: { out: Tensor; lse: Tensor | null }, premises: PremiseDeclaration) => {
+const causeOf = (
+  problem: Problem,
+  outputs: { out: Tensor; lse: Tensor | null },
+  premises: PremiseDeclaration,
+) => {
   const { verdict } = judgeOutputs(problem, outputs, { premises });
   const { diagnosis } = verdict;
-  return { pass: verdict.pass, ids: diagnosis === null ? [] : [diagnosis.id, ...diagnosis.equivalents], verdict };
+  return {
+    pass: verdict.pass,
+    ids: diagnosis === null ? [] : [diagnosis.id, ...diagnosis.equivalents],
+    verdict,
+  };
 };
 
 describe.each(Object.entries(declarations))('a kernel that declares %s', (name, declared) => {
@@ -76,20 +86,26 @@ describe.each(Object.entries(declarations))('a kernel that declares %s', (name, 
     expect(causeOf(problem, right, declared).verdict.findings).toEqual([]);
   });
 
-  const shownBefore = name === 'sageattention' ? () => false : ({ id }: { id: string }) => !ofItself[name].includes(id);
+  const shownBefore =
+    name === 'sageattention'
+      ? () => false
+      : ({ id }: { id: string }) => !ofItself[name].includes(id);
   const faults = quantisationFaults.filter(
     (fault) => (fault.applies?.(declared, problem) ?? true) && !shownBefore(fault),
   );
-  it.each(faults.map((fault) => [fault.statement, fault] as const))('fails where %s', (_, fault) => {
-    const { lseShift } = quantisedInputs(problem, declared);
-    const faulty = quantisedInputs(problem, { ...declared, ...fault.declared }, fault.steps);
-    const scale = fault.id === 'scale-twice' ? problem.scale * Math.LN2 : faulty.scale;
-    const { out } = outputsOf({ ...faulty, scale, ...(lseShift && { lseShift }) });
-    const { pass, ids, verdict } = causeOf(problem, { out, lse: null }, declared);
-    expect(pass).toBe(false);
-    expect(ids, verdict.diagnosis?.sentence).toContain(fault.id);
-    expect(ids.length).toBeLessThan(3);
-  });
+  it.each(faults.map((fault) => [fault.statement, fault] as const))(
+    'fails where %s',
+    (_, fault) => {
+      const { lseShift } = quantisedInputs(problem, declared);
+      const faulty = quantisedInputs(problem, { ...declared, ...fault.declared }, fault.steps);
+      const scale = fault.id === 'scale-twice' ? problem.scale * Math.LN2 : faulty.scale;
+      const { out } = outputsOf({ ...faulty, scale, ...(lseShift && { lseShift }) });
+      const { pass, ids, verdict } = causeOf(problem, { out, lse: null }, declared);
+      expect(pass).toBe(false);
+      expect(ids, verdict.diagnosis?.sentence).toContain(fault.id);
+      expect(ids.length).toBeLessThan(3);
+    },
+  );
 
   it.each([
     ['lse-without-smoothing', 0],
@@ -123,9 +139,7 @@ describe('factors of V', () => {
     const problem = drawn(192, 9);
     const own = quantisedInputs(problem, declared);
     const [factors] = own.v.scales!.factors;
-    const values = factors.values.map((_, at) =>
-      factors.values[at - (at % 64) + ((at + 1) % 64)],
-    );
+    const values = factors.values.map((_, at) => factors.values[at - (at % 64) + ((at + 1) % 64)]);
     const v = { ...own.v, scales: { ...own.v.scales!, factors: [{ ...factors, values }] } };
     const { out } = outputsOf({ ...own, v });
     expect(causeOf(problem, { out, lse: null }, declared).ids).toEqual(['descale-of-other-column']);
@@ -156,7 +170,9 @@ describe('a kernel that declares nothing', () => {
   it('says how far its quantisation moves the output', () => {
     const problem = drawn(192, 12);
     const outputs = runKernelModel('sageattention', problem);
-    const { verdict } = judgeOutputs(problem, outputs, { premises: modelPremises('sageattention') });
+    const { verdict } = judgeOutputs(problem, outputs, {
+      premises: modelPremises('sageattention'),
+    });
     expect(verdict.findings).toEqual([]);
     expect(verdict.notes.join()).toMatch(/that quantisation moves the output by 0\.00\d+/);
     const { problem: inner } = quantiseProblem(problem, { operands: null, values: 'fp16' });

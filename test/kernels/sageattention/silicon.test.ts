@@ -4,7 +4,12 @@ import { halfArithmetic } from '../../../kernels/sageattention/forward.js';
 import { halfNumbers, halfSums } from '../../../kernels/sageattention/half-sums.js';
 import { scoreProblem } from '../../../properties/index.js';
 import { auditOutputs, judgedArithmetic, modelPremises } from '../../../src/audit/index.js';
-import { decodeToFloat64, encodeFromFloat64, formats, patternsOf } from '../../../src/formats/index.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+  patternsOf,
+} from '../../../src/formats/index.js';
 import { findTensorCoreArithmetic, tensorCoreProduct } from '../../../src/hardware/index.js';
 import { openTensorFile } from '../../../src/io/index.js';
 import { readProblem } from '../../../src/io/tensors/index.js';
@@ -56,9 +61,13 @@ describe("SageAttention 1's forward", () => {
   it('refuses keys that the kernel would count as scores of 0, or counts them', () => {
     const sizes = { queries: 8, dim: 64, format: 'fp16', seed: 1 } as const;
     const problem = scoreProblem('normal-1', { ...sizes, keys: 65 });
-    expect(() => runKernelModel('sageattention', problem)).toThrow('counts keys that fill the last 64');
+    expect(() => runKernelModel('sageattention', problem)).toThrow(
+      'counts keys that fill the last 64',
+    );
     const counted = runKernelModel('sageattention', problem, new Map([['padding', 'counted']]));
-    const { verdict } = auditOutputs(problem, counted, { premises: modelPremises('sageattention') });
+    const { verdict } = auditOutputs(problem, counted, {
+      premises: modelPremises('sageattention'),
+    });
     expect(verdict.pass).toBe(false);
   });
 
@@ -73,7 +82,10 @@ describe("SageAttention 1's forward", () => {
     const [m, n, k] = [4, 8, 64];
     const a = drawNumbers(m * k, 3);
     const b = drawNumbers(k * n, 4);
-    const turned = Float64Array.from({ length: n * k }, (_, at) => b[(at % k) * n + Math.floor(at / k)]);
+    const turned = Float64Array.from(
+      { length: n * k },
+      (_, at) => b[(at % k) * n + Math.floor(at / k)],
+    );
     const patterns = (values: Float64Array) =>
       patternsOf(encodeFromFloat64(formats.fp16, values), formats.fp16);
     const wanted = tensorCoreProduct(arithmetic, {

@@ -54,8 +54,8 @@ export function createCoarseRow(
     return {
       products:
         (values.kind === 'any-order' ? 1 : 2) * chainLoss(values, keys) +
-          arithmetic.partials +
-          valueTilesLoss(arithmetic.valueTiles),
+        arithmetic.partials +
+        valueTilesLoss(arithmetic.valueTiles),
       rowSum,
       // Products of sums with factors, of O and of the row sum; and the factors themselves.
       rescaled: blocks * roundoff32,

@@ -25,7 +25,9 @@ export function withIntegerOperands(file: TensorFile): TensorFile {
   const entries = new Map(
     [...file.entries].map(([name, entry]): [string, TensorEntry] => [
       name,
-      holdsIntegers(entry) ? { ...entry, format: holder.name, byteLength: 2 * entry.byteLength } : entry,
+      holdsIntegers(entry)
+        ? { ...entry, format: holder.name, byteLength: 2 * entry.byteLength }
+        : entry,
     ]),
   );
   const isOne = (name: string) => holdsIntegers(file.entries.get(name));

@@ -40,9 +40,7 @@ function roundedBy(
   divisor: (rule: IntegerRule) => number = ({ largest }) => largest,
 ): typeof quantiseIntegers {
   return (values, dim, groups, rule) => {
-    const factors = largestOfGroups(values, dim, groups).map((x) =>
-      Math.fround(x / divisor(rule)),
-    );
+    const factors = largestOfGroups(values, dim, groups).map((x) => Math.fround(x / divisor(rule)));
     const elements = values.map((x, at) => {
       const factor = factors[groups.of[Math.floor(at / dim)]];
       return factor === 0 ? 0 : integerOf(Math.fround(x / factor), rule) + 0;
@@ -61,7 +59,8 @@ const ofHalf: typeof quantiseIntegers = (values, dim, groups, rule) => {
   const first = values.slice();
   groups.of.forEach((group, row) => {
     met[group]++;
-    if (sizes[group] > 1 && 2 * met[group] > sizes[group]) first.fill(0, row * dim, (row + 1) * dim);
+    if (sizes[group] > 1 && 2 * met[group] > sizes[group])
+      first.fill(0, row * dim, (row + 1) * dim);
   });
   const factors = largestOfGroups(first, dim, groups).map((x) => Math.fround(x / rule.largest));
   const elements = values.map((x, at) => {
@@ -75,7 +74,12 @@ const ofHalf: typeof quantiseIntegers = (values, dim, groups, rule) => {
 
 /** Means of K less which the keys are taken. */
 function smoothedBy(
-  meanAt: (own: Float64Array, head: number, t: number, shape: { heads: number; keys: number }) => number,
+  meanAt: (
+    own: Float64Array,
+    head: number,
+    t: number,
+    shape: { heads: number; keys: number },
+  ) => number,
   dimOf: (mean: Float64Array, heads: number) => number = (mean, heads) => mean.length / heads,
 ): typeof smoothKeys {
   return (problem, shape) => {
@@ -164,7 +168,8 @@ export const quantisationFaults: readonly QuantisationFault[] = [
   },
   {
     id: 'integer-wraps',
-    statement: 'the largest numbers of Q and K become one more than the largest integer and wrap to the smallest',
+    statement:
+      'the largest numbers of Q and K become one more than the largest integer and wrap to the smallest',
     steps: {
       quantise: roundedBy(
         (x, { largest }) => {
@@ -178,7 +183,8 @@ export const quantisationFaults: readonly QuantisationFault[] = [
   },
   {
     id: 'amax-of-half',
-    statement: 'factors are those of the first half of the rows that share them; larger numbers saturate',
+    statement:
+      'factors are those of the first half of the rows that share them; larger numbers saturate',
     steps: { quantise: ofHalf },
     applies: isInteger,
   },

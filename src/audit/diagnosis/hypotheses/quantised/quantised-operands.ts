@@ -11,7 +11,12 @@ import { premisePresets } from '../../../premises/premise-words.js';
 import { quantisedInputs } from '../../../premises/quantised-inputs.js';
 import { predictWeighted, softmaxRow, type RowPrediction } from '../../prediction.js';
 import { RowReader } from '../../row-reader.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../../hypothesis.js';
+import type {
+  Hypothesis,
+  HypothesisContext,
+  HypothesisFamily,
+  SampleRow,
+} from '../../hypothesis.js';
 import { quantisationFaults } from './quantisation-faults.js';
 
 /** A kernel that quantises Q and K itself, and how one declares it. */
@@ -89,7 +94,8 @@ function* ofDefault(context: HypothesisContext): Generator<Hypothesis> {
   if (!isPlain || problem.rows !== undefined) return;
   for (const { declared } of quantisingKernels) {
     const quantisation = quantisationOf(declared)!;
-    const kinds = declared.smoothing === 'keys' ? (['corrected', 'as-smoothed'] as const) : [undefined];
+    const kinds =
+      declared.smoothing === 'keys' ? (['corrected', 'as-smoothed'] as const) : [undefined];
     for (const smoothedLse of kinds) {
       const own = multiplied(problem, { ...declared, smoothedLse });
       if (own === null) continue;
@@ -118,12 +124,11 @@ function* ofDeclared(
     const { lseShift } = context.input.problem;
     // Scores that hold the scale twice are multiplied by it again.
     const scale = fault.id === 'scale-twice' ? original.scale * Math.LN2 : faulty.scale;
-    const { lseShift: _, ...rest } = faulty;
     yield {
       id: fault.id,
       technique: 'qk-accumulate',
       statement: fault.statement,
-      predict: predictorOf({ ...rest, scale, ...(lseShift && { lseShift }) }, context),
+      predict: predictorOf({ ...faulty, scale, ...(lseShift && { lseShift }) }, context),
     };
   }
 }
@@ -134,7 +139,11 @@ function* ofSmoothedLse({ onlyLse, input: { problem } }: HypothesisContext): Gen
   if (!onlyLse || lseShift === undefined) return;
   const terms = [
     ['lse-without-smoothing', 'the LSE lacks the term scale·q·mean of the smoothing', -1],
-    ['lse-smoothing-sign', 'the LSE has the term scale·q·mean of the smoothing with the wrong sign', -2],
+    [
+      'lse-smoothing-sign',
+      'the LSE has the term scale·q·mean of the smoothing with the wrong sign',
+      -2,
+    ],
     ['lse-smoothing-twice', 'the LSE has the term scale·q·mean of the smoothing twice', 1],
     [
       'lse-smoothing-unscaled',
