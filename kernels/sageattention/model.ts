@@ -15,7 +15,7 @@ import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model
 import { attributeLumped } from '../lumped-attribution.js';
 import { normaliseError } from '../online-softmax/first-last-arithmetic.js';
 import { unitExponentials } from '../online-softmax/lumped-model.js';
-import { exactLaws, type ModelPromises, type PremiseDeclaration } from '../promises.js';
+import type { ModelPromises, PremiseDeclaration } from '../promises.js';
 import { quantisationOf, quantiseProblem } from '../quantised/index.js';
 import { checkKeys, choiceValue } from '../setting-values.js';
 import { largestRowNorm } from '../row-features.js';
@@ -220,6 +220,16 @@ function arithmetic(problem: Problem, texts: KernelSettings): KernelArithmetic {
   };
 }
 
+/**
+ * Laws of what becomes of a result where rows, keys or values change: all rows of a block share a factor, and all keys the mean
+ * that is subtracted, so that other integers come out.
+ */
+const unpromisedLaws = [
+  ...['query-order', 'value-scaling', 'nan-containment', 'decode-equals-prefill', 'padding'],
+  ...['weights-sum-to-one', 'convexity', 'score-shift', 'key-permutation', 'key-splitting'],
+  ...['repeated-keys', 'lse-monotone', 'unbiased', 'exact', 'means', 'same-expression'],
+];
+
 const promises: ModelPromises = {
   formats: ['fp16', 'bf16'],
   causal: false,
@@ -229,7 +239,7 @@ const promises: ModelPromises = {
   dims: [64],
   lse: false,
   blockKeys: tileKeys,
-  laws: exactLaws,
+  laws: Object.fromEntries(unpromisedLaws.map((id) => [id, 'none'])),
 };
 
 /** SageAttention 1's forward: Q and K in int8, which it quantises itself, P·V in fp16. */
@@ -265,7 +275,8 @@ export const sageAttentionModel: KernelModel = kernelModel({
   arithmetic,
   premises,
   promises: () => promises,
-  candidates: [{}],
+  // A failed audit tells by itself of Q and K that look quantised.
+  candidates: [],
   unlagged: null,
   exponentials: () => unitExponentials('ex2.approx.ftz.f32'),
   program: null,

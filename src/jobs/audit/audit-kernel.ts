@@ -241,6 +241,7 @@ export async function auditKernel(
     sample: sample === null ? null : sampleOf(sample, audit),
     seconds: secondsSince(start),
   };
-  const report = createAuditReport(problem, audit, origin, techniques);
+  const given = problem.quantisedFrom ?? problem;
+  const report = createAuditReport(given, audit, origin, techniques);
   return { problem, outputs, audit, report, origin, reference, identification };
 }
