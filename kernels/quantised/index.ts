@@ -1,11 +1,4 @@
-export {
-  integerFactors,
-  integerOf,
-  largestOfGroups,
-  quantiseIntegers,
-  type IntegerRule,
-  type Integers,
-} from './integers.js';
+export { largestOfGroups, quantiseIntegers, type IntegerRule, type Integers } from './integers.js';
 export {
   describeQuantisation,
   quantisationOf,

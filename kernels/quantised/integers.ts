@@ -22,7 +22,7 @@ export interface Integers {
 }
 
 /** fp32 quotients of the quality. */
-export function divider(quality: DivisionQuality): (a: number, b: number) => number {
+function divider(quality: DivisionQuality): (a: number, b: number) => number {
   if (quality === 'nearest') return (a, b) => Math.fround(a / b);
   return (a, b) => divideByReciprocal(a, b, { isFull: true, flushes: false });
 }
@@ -57,7 +57,7 @@ function clamped(x: number, most: number): number {
 }
 
 /** The factors of groups, by their largest magnitudes. */
-export function integerFactors(
+function integerFactors(
   largest: Float64Array,
   { largest: most, division, floor }: IntegerRule,
 ): Float64Array {
@@ -66,9 +66,7 @@ export function integerFactors(
 }
 
 /** The integer of a number in a group of that factor and largest magnitude. */
-export function integerOf(
-  rule: IntegerRule,
-): (x: number, factor: number, largest: number) => number {
+function integerOf(rule: IntegerRule): (x: number, factor: number, largest: number) => number {
   const { largest: most, rounding, division } = rule;
   const divide = divider(division);
   if (rounding === 'half-away')

@@ -30,7 +30,7 @@ const divide = (a: number, b: number): number =>
   divideByReciprocal(a, b, { isFull: true, flushes: false });
 
 /** The factor of each row of a tensor, as its first element has it. */
-export function rowFactors(tensor: Tensor): Float64Array {
+function rowFactors(tensor: Tensor): Float64Array {
   const dim = tensor.shape.at(-1) ?? 0;
   const rows = dim === 0 ? 0 : tensor.data.length / dim;
   const one = new Float64Array(1);

@@ -36,11 +36,6 @@ function lseShiftOf(problem: Problem, mean: Float64Array): LseShift {
   return { values, errors };
 }
 
-/** Whether a declaration says that the kernel quantises its inputs itself. */
-export function declaresQuantisation(declared: PremiseDeclaration | undefined): boolean {
-  return declared !== undefined && quantisationOf(declared) !== null;
-}
-
 /**
  * The problem that a kernel which quantises its inputs itself, as it declares, multiplies, with what it adds to the LSE; the problem
  * itself where it declares nothing, or is that problem already.
