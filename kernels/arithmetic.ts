@@ -74,6 +74,19 @@ export interface ExponentArithmetic {
   readonly absolute: number;
 }
 
+/**
+ * Sums P·V of tiles of keys, each begun at 0 and kept in a short format, which are added in the arithmetic of `values`.
+ * Everything is relative.
+ */
+export interface ValueTiles {
+  /** Keys of a tile: a multiple of 64. */
+  readonly keys: number;
+  /** Products after which the sum is rounded. */
+  readonly productsPerSum: number;
+  /** The largest error of that rounding, relative to the largest of the sum and its products. */
+  readonly roundoff: number;
+}
+
 /** Largest relative errors of the exponential. */
 export interface ExponentialArithmetic {
   readonly hardware: number;
@@ -126,6 +139,8 @@ export interface KernelArithmetic {
    */
   readonly overflow: 'bounded' | 'fault';
   readonly values: SumArithmetic;
+  /** Sums P·V of their own for tiles of keys; left out: none. */
+  readonly valueTiles?: ValueTiles;
   /**
    * Additions, one after the other, that a weight may go through within one block of the row sum; 0
    * where all weights are added in sequence or in any order, as `values` says.

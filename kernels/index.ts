@@ -9,6 +9,7 @@ export {
   type KernelArithmetic,
   type MaximumRule,
   type SumArithmetic,
+  type ValueTiles,
 } from './arithmetic.js';
 export type {
   AttributedKernel,
@@ -79,12 +80,20 @@ export {
 } from './models.js';
 export {
   accumulatorFormats,
+  divisionQualities,
   exponentialQualities,
   factorQualities,
+  integerRoundings,
+  operandFormats,
+  operandGroups,
   outputRoundings,
+  quantisedScalePlaces,
   rowSumOrders,
   scalePlaces,
   sharedMaxima,
+  smoothedLseKinds,
+  smoothings,
+  valueFormats,
   type AccumulatorFormat,
   type ExponentialQuality,
   type FactorQuality,
@@ -94,6 +103,23 @@ export {
   type ScalePlace,
   type SharedMaximum,
 } from './promises.js';
+export {
+  describeQuantisation,
+  largestOfGroups,
+  quantisationOf,
+  quantiseIntegers,
+  quantiseProblem,
+  rowGroups,
+  smoothKeys,
+  type IntegerRule,
+  type Integers,
+  type OperandQuantisation,
+  type Quantisation,
+  type QuantisationSteps,
+  type QuantisedProblem,
+  type RowGroups,
+  type SmoothedKeys,
+} from './quantised/index.js';
 export {
   assembleKernelPieces,
   runKernelModel,

@@ -11,6 +11,7 @@ import { fa4Model } from './fa4/index.js';
 import { flashInferModel } from './flashinfer/index.js';
 import type { KernelModel, KernelPiece, KernelSettings, PreparedKernel } from './kernel-model.js';
 import { naiveFloat32Model, naiveInputModel } from './naive/index.js';
+import { sageAttentionModel } from './sageattention/index.js';
 
 /** The kernel models. */
 export const kernelModels: readonly KernelModel[] = [
@@ -22,6 +23,7 @@ export const kernelModels: readonly KernelModel[] = [
   cutlassFmhaModel,
   naiveFloat32Model,
   naiveInputModel,
+  sageAttentionModel,
 ];
 
 /** The model used where none is named: FlashAttention-4's forward. */

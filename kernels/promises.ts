@@ -91,6 +91,51 @@ export const sharedMaxima = ['row', 'group', 'none'] as const;
 /** The row's own (which may lag), one that other rows of its head share, or none: e^score as it is. */
 export type SharedMaximum = (typeof sharedMaxima)[number];
 
+/** Formats that a kernel itself quantises Q and K to. */
+export const operandFormats = ['int8', 'int4', 'nvfp4'] as const;
+/** One of {@link operandFormats}: integers with a factor a group of rows, or e2m1 with one a block of 16 dimensions. */
+export type QuantisedOperands = (typeof operandFormats)[number];
+
+/** Rows that share a factor of quantised Q or K. */
+export const operandGroups = ['blocks', 'threads'] as const;
+/**
+ * Blocks of consecutive rows, or what one thread of `mma.sync` holds of a warp's rows: of 32 rows of Q those alike modulo 8, of
+ * 64 rows of K those alike in ⌊(row mod 8) / 2⌋.
+ */
+export type OperandGroups = (typeof operandGroups)[number];
+
+/** What is subtracted before Q and K are quantised. */
+export const smoothings = ['none', 'keys'] as const;
+/** Nothing, or from K its mean over the keys, in K's format. */
+export type Smoothing = (typeof smoothings)[number];
+
+/** Ways to round to integers. */
+export const integerRoundings = ['half-away', 'half-even'] as const;
+/**
+ * x / factor plus half of its sign, truncated, with the factor max|x| / 127; or x times 127 / max|x|, rounded to nearest even.
+ */
+export type IntegerRounding = (typeof integerRoundings)[number];
+
+/** fp32 divisions of a quantisation. */
+export const divisionQualities = ['full', 'nearest'] as const;
+/** `div.full` of PTX, by the special function unit's reciprocal, as Triton divides; or rounded once. */
+export type DivisionQuality = (typeof divisionQualities)[number];
+
+/** Places where the scale of a quantising kernel enters. */
+export const quantisedScalePlaces = ['folded', 'scores'] as const;
+/** With log2 e into Q in fp32, before it is quantised; or on the scores. */
+export type QuantisedScalePlace = (typeof quantisedScalePlaces)[number];
+
+/** Formats that a kernel itself rounds or quantises V to. */
+export const valueFormats = ['fp16', 'e4m3', 'nvfp4'] as const;
+/** fp16; e4m3 with a factor a column, max|v| / 448; or e2m1 with one a block of 16 keys. */
+export type ValueFormat = (typeof valueFormats)[number];
+
+/** What an LSE of smoothed keys is of. */
+export const smoothedLseKinds = ['corrected', 'as-smoothed'] as const;
+/** The scores of K, with scale·q·mean added; or those of the smoothed K. */
+export type SmoothedLse = (typeof smoothedLseKinds)[number];
+
 /** Named qualities of an exponential. */
 export const exponentialQualities = ['correctly-rounded', 'hardware'] as const;
 /** One of {@link exponentialQualities}. */
@@ -140,4 +185,26 @@ export interface PremiseDeclaration {
   readonly exponential?: ExponentialQuality | number | undefined;
   /** The factors of rescales; default the hardware's, or better. */
   readonly factors?: FactorQuality | undefined;
+  /** The format that the kernel itself quantises Q and K to; default none, and the following seven mean nothing then. */
+  readonly qk?: QuantisedOperands | undefined;
+  /** Rows that share a factor; default blocks. */
+  readonly qkGroups?: OperandGroups | undefined;
+  /** Rows of a block of Q; default 128. */
+  readonly qBlock?: number | undefined;
+  /** Rows of a block of K; default 64. */
+  readonly kBlock?: number | undefined;
+  /** What is subtracted before; default nothing. */
+  readonly smoothing?: Smoothing | undefined;
+  /** Rounding to integers; default half away from zero. */
+  readonly qkRounding?: IntegerRounding | undefined;
+  /** The divisions of the quantisation; default `div.full`. */
+  readonly qkDivision?: DivisionQuality | undefined;
+  /** Place where the scale enters; default folded into Q. */
+  readonly qkScale?: QuantisedScalePlace | undefined;
+  /** The format that the kernel itself rounds or quantises V to; default V's own. */
+  readonly values?: ValueFormat | undefined;
+  /** Keys whose products P·V have a sum of their own, in `pvAccumulator`, which is added in fp32; default all keys. */
+  readonly pvTile?: number | undefined;
+  /** What the LSE is of where K is smoothed; default the scores of K. */
+  readonly smoothedLse?: SmoothedLse | undefined;
 }

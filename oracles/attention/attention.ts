@@ -156,8 +156,13 @@ export function attentionOracle(
     out.values.set(result.out, at * vDim);
     out.radius.set(result.outRadius, at * vDim);
     out.magnitude.set(result.magnitude, at * vDim);
-    lse.values[at] = result.lse;
-    lse.radius[at] = result.lseRadius;
+    const shift = problem.lseShift;
+    lse.values[at] = result.lse + (shift?.values[at] ?? 0);
+    // The sum is rounded once.
+    lse.radius[at] =
+      shift === undefined
+        ? result.lseRadius
+        : result.lseRadius + shift.errors[at] + 2 ** -52 * Math.abs(lse.values[at]);
     maximum[at] = result.maximum;
     denominator[at] = result.denominator;
     level[at] = levels.indexOf(settled);

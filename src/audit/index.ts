@@ -145,6 +145,7 @@ export {
 } from './premises/premise-words.js';
 export { factorsError, premisesByFormat, type Premises } from './premises/premises.js';
 export { problemPremises, resolvePremises } from './premises/resolve-premises.js';
+export { quantisedInputs } from './premises/quantised-inputs.js';
 export {
   spreadScopes,
   testSpread,

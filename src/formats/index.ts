@@ -40,6 +40,7 @@ export {
   bytesInMemory,
   patternsOf,
   storageOf,
+  type IntegerFormatName,
   type PatternArray,
   type ScaleFactors,
   type ScaleName,

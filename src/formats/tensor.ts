@@ -41,7 +41,12 @@ export interface Tensor {
   readonly data: TensorData;
   /** Multipliers that `decodeTensor` applies to the elements; none if left out. */
   readonly scales?: TensorScales;
+  /** The integers that the elements are, which `format` holds; left out for others. */
+  readonly integers?: IntegerFormatName;
 }
+
+/** Formats of integers that elements may be stored in. */
+export type IntegerFormatName = 'int8' | 'int4';
 
 /** The typed array that stores each format's elements. */
 export interface StorageArrays {

@@ -1,5 +1,5 @@
 export type { Tensor, TensorData } from '../formats/index.js';
-export type { Problem, ProblemShape, Window } from './problem.js';
+export type { LseShift, Problem, ProblemShape, Window } from './problem.js';
 export {
   featureNames,
   problemFeatures,

@@ -29,8 +29,19 @@ export interface Problem extends ProblemFeatures {
   readonly softcap: number | null;
   /** Tables that q and k were rotated by, if they are known. They are not used in the computation. */
   readonly rotary?: RotaryTables;
+  /** What a kernel adds to the LSE of its own scores; left out: nothing. */
+  readonly lseShift?: LseShift;
+  /** The problem whose Q, K or V a kernel quantised itself, so that they are these; left out: they are given so. */
+  readonly quantisedFrom?: Problem;
   /** The form in which packed sequences were posed, if it is known; `storedOf` reads it. */
   readonly stored?: StoredProblem;
+}
+
+/** Numbers that are added to the LSE of each row, [batch · heads · queries]. */
+export interface LseShift {
+  readonly values: Float64Array;
+  /** The most by which a kernel's are off. */
+  readonly errors: Float64Array;
 }
 
 /** The sizes of a problem. `heads` counts query heads; query head h reads kv head ⌊h / groupSize⌋. */

@@ -27,8 +27,9 @@ function problemOf(model: KernelModel): Problem {
   });
   const unequal = drawn(150, 32);
   return (
-    [unequal, drawn(queries, 32), drawn(150, 64)].find((problem) => takes(model, problem)) ??
-    unequal
+    [unequal, drawn(queries, 32), drawn(150, 64), { ...drawn(128, 64), causal: false }].find(
+      (problem) => takes(model, problem),
+    ) ?? unequal
   );
 }
 

@@ -57,6 +57,7 @@ export function anyKernelArithmetic(
     weightScale: premises.weightScale,
     overflow: 'fault',
     values: { kind: 'any-order', perProduct: accumulation, ofOperands: 0, smallestOperand: 0 },
+    ...(premises.valueTiles === null ? {} : { valueTiles: premises.valueTiles }),
     rowSumAdditions: 0,
     rowSumAddition: premises.rowSumAddition,
     rowSumRounded: premises.rowSumRounded,

@@ -21,6 +21,7 @@ import { createAddends, type Addends } from './addend.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
 import { tileRows } from './memory.js';
 import { createSharedMaximum } from './row-units.js';
+import { valueTilesLoss } from './sums.js';
 import { anyDropout, factorsError, type Premises } from '../premises/premises.js';
 import { problemPremises } from '../premises/resolve-premises.js';
 import type { DropoutArithmetic } from '../../../kernels/index.js';
@@ -53,6 +54,8 @@ export interface RowBound {
   readonly typicalWeight: number;
   /** Relative error of one addition into a sum over keys. */
   readonly addition: number;
+  /** Relative error of a rounding of a sum P·V that tiles of keys have of their own; 0 where they have none. */
+  readonly tileRounding: number;
   /** Keys that the row sees. */
   readonly keys: number;
   /** Whether weights may be off by so much that no statistic of them says anything. */
@@ -293,7 +296,8 @@ export class KernelBound {
     // where no score is finite: there are no weights to lose.
     const relative = Math.exp(denominator[row] - Math.max(origin ?? maximum[row], ofSink));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
-    const { rowSumRounded, partials, weightScale } = this.#premises;
+    const { rowSumRounded, weightScale, valueTiles } = this.#premises;
+    const partials = this.#premises.partials + valueTilesLoss(valueTiles);
     const { roundings } = this.#dropout;
     const leastWeight = smallestSubnormal(this.#weightFormat) / 2 / weightScale;
     const lost = n * (leastWeight / Math.min(total, 1));
@@ -320,6 +324,7 @@ export class KernelBound {
       accumulation: (sums + partials) * (1 + 2 ** -6),
       normalisation: (rowSums + 4 * elementwise + rounded + this.#dropout.factor) * (1 + 2 ** -6),
       addition: usualAccumulation,
+      tileRounding: valueTiles?.roundoff ?? 0,
       floor,
       lse:
         weight +

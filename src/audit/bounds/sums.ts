@@ -1,4 +1,9 @@
-import { type KernelArithmetic, roundoff32, type SumArithmetic } from '../../../kernels/index.js';
+import {
+  type KernelArithmetic,
+  roundoff32,
+  type SumArithmetic,
+  type ValueTiles,
+} from '../../../kernels/index.js';
 import { factorsError } from '../premises/premises.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { hardwareExp2Error } from '../../hardware/index.js';
@@ -134,10 +139,20 @@ export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: numb
   return (values.kind === 'any-order' ? keys + 1 : 1) * underflow.sums;
 }
 
+/** The largest error of the sums P·V of tiles of keys, in units of Σ w|v|; 0 where there are none. */
+export function valueTilesLoss(tiles: ValueTiles | null | undefined): number {
+  if (tiles === null || tiles === undefined) return 0;
+  const { keys, productsPerSum, roundoff } = tiles;
+  return Math.expm1(Math.ceil(keys / productsPerSum) * roundoff) * (1 + 2 ** -20);
+}
+
 /** `pv-accumulate`: the sums of p·v. Theorem 7. */
 export const pvAccumulateBound: TechniqueBound = {
   elements: ({ arithmetic, keys }) => {
-    const loss = anyOrderLosses(arithmetic.values, keys) + arithmetic.partials;
+    const loss =
+      anyOrderLosses(arithmetic.values, keys) +
+      arithmetic.partials +
+      valueTilesLoss(arithmetic.valueTiles);
     const underflow = sumUnderflow(arithmetic, keys);
     return { accumulated: 1, magnitude: loss, constant: underflow };
   },

@@ -135,6 +135,29 @@ export function createWeigher(
     }
   }
 
+  /** Adds the variances of the roundings of a tile's own sums P·V. */
+  function spreadTileSums(rows: number, tile: KeyTile): void {
+    const { valueTiles } = arithmetic;
+    if (valueTiles === undefined) return;
+    const { roundoff, productsPerSum, keys } = valueTiles;
+    const variance = ((roundoff * (1 + 2 ** -6)) ** 2 / 3) * (keys / tileRows);
+    const partial = new Float64Array(vDim);
+    for (let i = 0; i < rows; i++) {
+      partial.fill(0);
+      const weights = memory.scores.view.subarray(i * tileRows, i * tileRows + tile.keys);
+      for (let begin = 0; begin < tile.keys; begin += productsPerSum) {
+        const end = Math.min(begin + productsPerSum, tile.keys);
+        for (let j = begin; j < end; j++) {
+          const w = weights[j];
+          if (w === 0) continue;
+          for (let c = 0; c < vDim; c++) partial[c] += w * memory.values.view[j * vStride + c];
+        }
+        for (let c = 0; c < vDim; c++)
+          memory.spread.view[i * vStride + c] += variance * partial[c] ** 2;
+      }
+    }
+  }
+
   function weigh(rows: WeighedRows, tile: KeyTile, block: BlockPlan, padded: number): void {
     for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
       memory[name].view.set(block[name]);
@@ -214,6 +237,7 @@ export function createWeigher(
       scoreTiles.score(tile, ranges);
       const narrow = loadKeys(rows, tile);
       weigh(rows, tile, block, padded);
+      spreadTileSums(ranges.length, tile);
       if (isUnknown) kernels.addUnknown(memory.tile, padded);
       else if (narrow !== null) kernels.narrowMoments(memory.tile, padded, narrow);
       else kernels.moments(memory.tile, padded);

@@ -1,3 +1,4 @@
+import type { PremiseDeclaration } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
@@ -64,4 +65,6 @@ export interface DiagnosisInput {
   readonly reference: AttentionReference;
   readonly outputs: JudgedOutputs;
   readonly bound: KernelBound;
+  /** What the kernel declares of its arithmetic. */
+  readonly premises?: PremiseDeclaration | undefined;
 }

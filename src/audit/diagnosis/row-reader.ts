@@ -126,6 +126,10 @@ export class RowReader {
    * be left out.
    */
   reportedLse(row: number, logarithm: number): number {
+    return this.#lseWithoutSink(row, logarithm) + (this.problem.lseShift?.values[row] ?? 0);
+  }
+
+  #lseWithoutSink(row: number, logarithm: number): number {
     if (this.problem.sink === undefined || this.problem.sink.inLse) return logarithm;
     const share = Math.exp(this.sink(row) - logarithm);
     return share >= 1 ? -Infinity : logarithm + Math.log1p(-share);

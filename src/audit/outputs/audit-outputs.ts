@@ -6,6 +6,7 @@ import { profileError, type ErrorProfile } from '../error-profile.js';
 import type { JudgedNumbers, JudgedVectors } from '../judge-quantity.js';
 import { compareQuantity, type KernelOutputs } from '../kernel-outputs.js';
 import type { Measured, OutputMeasurements } from '../parts/audit-plan.js';
+import { quantisedInputs } from '../premises/quantised-inputs.js';
 import { thinnedReference, thinnedValues } from '../parts/thinning.js';
 import { createRowLocator, placed } from '../rows/index.js';
 import type { AuditOptions } from './audit-options.js';
@@ -32,6 +33,25 @@ export interface Audit extends Omit<Judgement, 'reference' | 'outputs'> {
 }
 
 /**
+ * Plans an audit of the problem that the kernel multiplies: the given one, or where it quantises its inputs itself, as it declares,
+ * the quantised one.
+ */
+function prepare(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditOptions,
+  withYardstick: boolean,
+  source: HeadSource | null = null,
+): PreparedAudit {
+  const multiplied = quantisedInputs(problem, options.premises);
+  const { reference, ...others } = options;
+  // Exact attention of the given problem is none of the quantised one.
+  const isKnown = multiplied === problem && reference !== undefined;
+  const own = isKnown ? { ...others, reference } : others;
+  return planAudit(multiplied, decoded(multiplied, outputs, own), own, withYardstick, source);
+}
+
+/**
  * Judges the outputs of a kernel, O and the LSE if it gives one, against the oracle: worst-case bound on
  * every element, sums of independent roundings, structure tests, LSE.
  * @throws RequestError when a tensor does not fit the problem.
@@ -41,7 +61,7 @@ export function judgeOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Judgement {
-  const prepared = planAudit(problem, decoded(problem, outputs, options), options, false);
+  const prepared = prepare(problem, outputs, options, false);
   return conduct(outputContract, prepared, options.progress);
 }
 
@@ -54,7 +74,7 @@ export function auditOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Audit {
-  const prepared = planAudit(problem, decoded(problem, outputs, options), options, true);
+  const prepared = prepare(problem, outputs, options, true);
   return conduct(auditContract, prepared, options.progress);
 }
 
@@ -70,7 +90,7 @@ export async function auditOutputsApart(
   crew: Crew<OutputMeasurements>,
   source: HeadSource | null = null,
 ): Promise<Audit> {
-  const prepared = planAudit(problem, decoded(problem, outputs, options), options, true, source);
+  const prepared = prepare(problem, outputs, options, true, source);
   return conductApart(auditContract, prepared, crew, options.progress);
 }
 

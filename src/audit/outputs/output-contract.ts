@@ -10,8 +10,10 @@ import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-qu
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
 import { countLost, type LostElements } from '../element-test.js';
 import type { Measured, OutputMeasurements } from '../parts/audit-plan.js';
+import { quantisedInputs } from '../premises/quantised-inputs.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
+import { fitQuantisation, quantisationNotes } from '../premises/quantisation-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
@@ -173,19 +175,27 @@ function explainersOf(
   return {
     diagnose: () => {
       const bound = new KernelBound(problem, reference, given.out.format, premises);
-      return diagnose({ problem, reference, outputs, bound });
+      return diagnose({ problem, reference, outputs, bound, premises: options.premises });
     },
     fitPremise: (findings, cause) =>
-      isDeclared || !isFinite || isShortened || options.strictPremises === true
-        ? null
-        : fitPremise({
-            problem,
-            reference,
-            outputs: given,
-            passes,
-            cause,
-            onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
-          }),
+      cause?.id === 'quantised-operands' && !isDeclared && options.strictPremises !== true
+        ? fitQuantisation((premises) => {
+            const own = quantisedInputs(problem, premises);
+            const { falseAlarmRate = usualFalseAlarmRate } = options;
+            const again = { falseAlarmRate, premises, diagnose: false };
+            const plan = planAudit(own, { given, unjudged: [] }, again, false);
+            return conduct(outputContract, plan).verdict.pass;
+          })
+        : isDeclared || !isFinite || isShortened || options.strictPremises === true
+          ? null
+          : fitPremise({
+              problem,
+              reference,
+              outputs: given,
+              passes,
+              cause,
+              onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
+            }),
   };
 }
 
@@ -228,7 +238,11 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
     hasLse: given.lse !== null,
     isThin: isKeyTileTestLeftOut(problem, shape),
   });
-  const notes = [...narrowerNotes(given.out.values, format), ...unjudgedNotes(unjudged)];
+  const notes = [
+    ...narrowerNotes(given.out.values, format),
+    ...unjudgedNotes(unjudged),
+    ...quantisationNotes(problem, options.premises ?? {}, reference),
+  ];
   const judged = judgedQuantities(located);
   const { description } = arithmetic;
   const findings = findingsOf(judged, { ...outputWords, arithmetic: description });

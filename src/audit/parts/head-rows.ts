@@ -120,7 +120,7 @@ export function headRows(
     problem.rows?.queries.subarray(first, first + rows) ??
     Int32Array.from({ length: rows }, (_, i) => firstRow + i);
   const isWhole = problem.rows === undefined && rows === queries;
-  const { scale, causal, window, softcap, rotary } = problem;
+  const { scale, causal, window, softcap, rotary, lseShift } = problem;
   return {
     q: sliceRows(problem.q, first, rows),
     k: sliceRows(problem.k, kv * keys, keys),
@@ -131,6 +131,12 @@ export function headRows(
     softcap,
     ...featuresOfHead(problem, place, groupSize),
     ...(rotary && { rotary }),
+    ...(lseShift && {
+      lseShift: {
+        values: lseShift.values.subarray(first, first + rows),
+        errors: lseShift.errors.subarray(first, first + rows),
+      },
+    }),
     ...(!isWhole && { rows: { queries: selected, of: problem.rows?.of ?? queries } }),
   };
 }

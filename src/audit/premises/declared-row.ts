@@ -196,7 +196,9 @@ export function createDeclaredRows(
           sums[c] = isRounded ? ofSums(sum) : sum;
         }
       }
-      const ends = j + 1 === visible.length || (ofPartials !== null && (j + 1) % split === 0);
+      const endsTile = declared.pvTile !== undefined && (j + 1) % declared.pvTile === 0;
+      const endsSplit = ofPartials !== null && (j + 1) % split === 0;
+      const ends = j + 1 === visible.length || endsTile || endsSplit;
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)
         out[c] += ofPartials === null ? sums[c] / divisor : ofPartials(sums[c] / divisor);

@@ -1,12 +1,20 @@
 import { formats, type FormatName } from '../../formats/index.js';
 import {
   accumulatorFormats,
+  divisionQualities,
   exponentialQualities,
   factorQualities,
+  integerRoundings,
+  operandFormats,
+  operandGroups,
   outputRoundings,
+  quantisedScalePlaces,
   rowSumOrders,
   scalePlaces,
   sharedMaxima,
+  smoothedLseKinds,
+  smoothings,
+  valueFormats,
   type PremiseDeclaration,
 } from '../../../kernels/index.js';
 
@@ -27,6 +35,8 @@ interface PremiseWord {
 
 const formatNames = Object.keys(formats) as FormatName[];
 const ofInput = (value: string) => (value === 'input' ? "the input's format" : value);
+
+const rowsOf = (value: string) => (value === '1' ? 'each row' : `${value} rows`);
 
 /** Every premise that can be declared: one vocabulary for flags, metadata, promises and the library. */
 export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
@@ -132,6 +142,76 @@ export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
         ? 'rescale factors as good as the hardware makes them'
         : 'rescale factors as good as the weights',
   },
+  qk: {
+    values: operandFormats,
+    number: null,
+    description: 'what the kernel itself quantises Q and K to',
+    clause: (value) => `Q and K quantised to ${value}`,
+  },
+  qkGroups: {
+    values: operandGroups,
+    number: null,
+    description: 'which rows share a factor',
+    clause: (value) =>
+      `a factor for ${value === 'blocks' ? 'blocks of rows' : 'the rows of a thread'}`,
+  },
+  qBlock: {
+    values: [],
+    number: 'rows of Q that share a factor; 1 for each token',
+    description: 'rows of a block of Q',
+    clause: (value) => `a factor for ${rowsOf(value)} of Q`,
+  },
+  kBlock: {
+    values: [],
+    number: 'rows of K that share a factor; 1 for each token',
+    description: 'rows of a block of K',
+    clause: (value) => `a factor for ${rowsOf(value)} of K`,
+  },
+  smoothing: {
+    values: smoothings,
+    number: null,
+    description: 'what is subtracted before they are quantised',
+    clause: (value) => (value === 'keys' ? 'K less its mean over the keys' : 'K as it is'),
+  },
+  qkRounding: {
+    values: integerRoundings,
+    number: null,
+    description: 'how integers are rounded',
+    clause: (value) =>
+      `integers rounded ${value === 'half-even' ? 'half to even' : 'half away from zero'}`,
+  },
+  qkDivision: {
+    values: divisionQualities,
+    number: null,
+    description: 'how quantisation divides',
+    clause: (value) => (value === 'full' ? "the GPU's div.full" : 'divisions rounded once'),
+  },
+  qkScale: {
+    values: quantisedScalePlaces,
+    number: null,
+    description: 'where the scale enters beside quantisation',
+    clause: (value) =>
+      value === 'folded' ? 'the scale and log2 e in Q before it' : 'the scale on the scores',
+  },
+  values: {
+    values: valueFormats,
+    number: null,
+    description: 'what the kernel itself rounds V to',
+    clause: (value) => `V in ${value}`,
+  },
+  pvTile: {
+    values: [],
+    number: 'keys of a sum P·V in pvAccumulator, which is added in fp32',
+    description: 'keys whose P·V have a sum of their own',
+    clause: (value) => `a sum P·V for ${value} keys`,
+  },
+  smoothedLse: {
+    values: smoothedLseKinds,
+    number: null,
+    description: 'what the LSE of smoothed keys is of',
+    clause: (value) =>
+      value === 'corrected' ? "an LSE of K's own scores" : "an LSE of the smoothed K's scores",
+  },
 };
 
 /** The names of all premises. */
@@ -141,7 +221,19 @@ export const premiseNames = Object.keys(premiseWords) as PremiseName[];
 export const unboundedPremises: readonly string[] = [
   'scoreLimit',
   'weightScale',
+  'qBlock',
+  'kBlock',
+  'pvTile',
 ] satisfies PremiseName[];
+
+/** SageAttention 2's Q and K. Source: its quant_per_thread.py and core.py. */
+const sageAttention2 = {
+  qk: 'int8',
+  qkGroups: 'threads',
+  smoothing: 'keys',
+  qkScale: 'scores',
+  exponential: 'hardware',
+} as const satisfies PremiseDeclaration;
 
 /** Declarations that have a name. */
 export const premisePresets: Readonly<
@@ -175,6 +267,24 @@ export const premisePresets: Readonly<
   'flashinfer-fp8': {
     description: "FlashInfer's fp8 path on Hopper: P times 448, the largest number of e4m3",
     premises: { weights: 'e4m3', weightScale: 448 },
+  },
+  'sageattention2-fp16': {
+    description: "SageAttention 2's int8 path with P·V in fp16: factors by thread, sums of 64 keys",
+    premises: {
+      ...sageAttention2,
+      values: 'fp16',
+      weights: 'fp16',
+      pvAccumulator: 'fp16',
+      pvTile: 64,
+    },
+  },
+  'sageattention2-fp8': {
+    description: "SageAttention 2's int8 path with P and V in e4m3: factors of V by column",
+    premises: { ...sageAttention2, values: 'e4m3', weights: 'e4m3', weightScale: 448 },
+  },
+  'sageattention2-int4': {
+    description: "SageAttention 2's int4 path: as sageattention2-fp8, Q and K in int4",
+    premises: { ...sageAttention2, qk: 'int4', values: 'e4m3', weights: 'e4m3', weightScale: 448 },
   },
   polynomial: {
     description: 'a cubic exponential for weights and for the factors of rescales',

@@ -1,5 +1,10 @@
 import type { FormatName } from '../../formats/index.js';
-import type { DropoutArithmetic, OutputRounding, SharedMaximum } from '../../../kernels/index.js';
+import type {
+  DropoutArithmetic,
+  OutputRounding,
+  SharedMaximum,
+  ValueTiles,
+} from '../../../kernels/index.js';
 
 /**
  * The coarsest arithmetic by which a kernel may compute one problem and still be called correct: the result
@@ -73,6 +78,8 @@ export interface Premises {
   readonly rowSumRounded: boolean;
   /** Relative error of a partial result of a split, as it is stored. */
   readonly partials: number;
+  /** Sums P·V of their own for tiles of keys; null for none. */
+  readonly valueTiles: ValueTiles | null;
   readonly maximum: SharedMaximum;
   readonly outputRounding: OutputRounding;
 }

@@ -12,6 +12,7 @@ import {
   largestScore32,
   type PremiseDeclaration,
   type ScalePlace,
+  type ValueTiles,
 } from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
@@ -75,6 +76,18 @@ function exponentialError(declared: PremiseDeclaration['exponential'], usual: nu
   return typeof declared === 'number' ? declared : exponentialErrors[declared];
 }
 
+/** Products of P·V that a tensor core adds before it rounds their sum. */
+const tileProducts = 16;
+
+/** The sums P·V that tiles of keys have of their own, where they are kept in a shorter format than fp32; else null. */
+function valueTilesOf({ pvTile, pvAccumulator }: PremiseDeclaration): ValueTiles | null {
+  if (pvTile === undefined || pvAccumulator === undefined) return null;
+  if (pvTile % 64 !== 0) throw new RequestError(`pvTile is ${pvTile}; give a multiple of 64 keys`);
+  const format = formats[pvAccumulator];
+  if (format.precision >= formats.fp32.precision) return null;
+  return { keys: pvTile, productsPerSum: tileProducts, roundoff: unitRoundoff(format) };
+}
+
 /** Relative error of an element that is rounded once its factors are applied; 0 where that changes nothing. */
 function dequantization(tensor: Tensor, format: FormatName): number {
   const isRounded =
@@ -136,7 +149,10 @@ export function resolvePremises(
       maximum !== 'row',
     usualAccumulation: usual.accumulation,
     scoreAccumulation: accumulatorError(declared.qkAccumulator, usual.accumulation),
-    accumulation: accumulatorError(declared.pvAccumulator, usual.accumulation),
+    accumulation: accumulatorError(
+      valueTilesOf(declared) === null ? declared.pvAccumulator : 'fp32',
+      usual.accumulation,
+    ),
     // In fp32 where the sums P·V are at least that, whatever the usual sums of 8-bit formats are.
     rowSumAddition: Math.min(
       usual.accumulation,
@@ -150,7 +166,9 @@ export function resolvePremises(
     ),
     sumUnderflow: Math.max(
       usual.underflow,
-      underflowOf(declared.pvAccumulator),
+      // Of 16 products at a time, where bounds count one for each.
+      underflowOf(declared.pvAccumulator) /
+        (valueTilesOf(declared) === null ? 1 : tileProducts / 2),
       underflowOf(declared.partials),
       dequantization(v, dequantized) === 0 ? 0 : underflowOf(dequantized),
     ),
@@ -180,6 +198,7 @@ export function resolvePremises(
     partials:
       (declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials])) +
       dequantization(v, dequantized),
+    valueTiles: valueTilesOf(declared),
     maximum,
     outputRounding: declared.outputRounding ?? 'nearest',
   };

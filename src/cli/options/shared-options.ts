@@ -93,8 +93,20 @@ Premises, as name=value: what a kernel does otherwise than any correct one.
   exponential                  correctly-rounded, hardware, or its error
   factors                      hardware, as-weights
   scoreLimit, weightScale      a number
+  pvTile                       keys of a sum P·V of its own in pvAccumulator
+What the kernel itself quantises Q, K and V to:
+  qk                           int8, int4, nvfp4
+  qkGroups                     blocks, threads
+  qBlock, kBlock               rows that share a factor; 1 for each token
+  smoothing                    none, keys
+  qkRounding                   half-away, half-even
+  qkDivision                   full, nearest
+  qkScale                      folded, scores
+  values                       fp16, e4m3, nvfp4
+  smoothedLse                  corrected, as-smoothed
 Presets: fused (the default), eager, torch-math, fp16-accumulate, fa3-fp8,
-fa4-fp8, flashinfer-fp8, polynomial. docs/guide/auditing.md says when to
+fa4-fp8, flashinfer-fp8, sageattention2-fp16, sageattention2-fp8,
+sageattention2-int4, polynomial. docs/guide/auditing.md says when to
 declare what.
 `;
 

@@ -1,12 +1,11 @@
 import {
   bitsOfFloat32,
   float32Of,
-  multiplyFloat32,
   productError,
   roundSumToFloat32,
   roundSumToFloat32FlushingToZero,
 } from '../../arith/index.js';
-import { rcpApproxFtz } from '../../hardware/index.js';
+import { divideByReciprocal } from '../../hardware/index.js';
 import { type Row, row } from '../row.js';
 import { flushed, floatTypes } from '../values/float-type.js';
 import { roundingModifiers, roundings } from '../values/rounding.js';
@@ -71,35 +70,6 @@ function toNearest(
   return onWords(ftz === '' ? keeping : flushing);
 }
 
-function multiply(a: number, b: number, isFlushing: boolean): number {
-  return multiplyFloat32(a, b, isFlushing ? { flushToZero: true } : undefined);
-}
-
-/** The special function unit's reciprocal, from a number to a number. */
-function reciprocal(value: number): number {
-  return float32Of(rcpApproxFtz(bitsOfFloat32(value)));
-}
-
-/** Divisor beyond which the unit's reciprocal is subnormal, and the unit flushes it. */
-const largestDivisor = 2 ** 126;
-const smallestNormal = 2 ** -126;
-
-/** The power of two that brings a divisor into the range in which the unit's reciprocal is accurate. */
-function scaleOf(divisor: number, isFull: boolean, isFlushing: boolean): number {
-  const magnitude = Math.abs(divisor);
-  if (isFull && magnitude > largestDivisor) return 0.25;
-  return !isFlushing && magnitude < smallestNormal ? 2 ** 24 : 1;
-}
-
-/** a times the unit's reciprocal of b, both scaled alike; a scale of 1 is left out. */
-function divide(a: number, b: number, isFull: boolean, isFlushing: boolean): number {
-  const [x, y] = [float32Of(a), float32Of(b)];
-  const scale = scaleOf(y, isFull, isFlushing);
-  if (scale === 1) return bitsOfFloat32(multiply(x, reciprocal(y), isFlushing));
-  const inverse = reciprocal(multiply(y, scale, isFlushing));
-  return bitsOfFloat32(multiply(inverse, multiply(x, scale, isFlushing), isFlushing));
-}
-
 const one = i32x4.splat(0x3f800000);
 const two = i32x4.splat(0x40000000);
 
@@ -162,7 +132,12 @@ export const float32Quotients: readonly Row[] = [
     evaluate:
       ({ accuracy, ftz }) =>
       (a: number, b: number) =>
-        divide(a, b, accuracy === 'full', ftz !== ''),
+        bitsOfFloat32(
+          divideByReciprocal(float32Of(a), float32Of(b), {
+            isFull: accuracy === 'full',
+            flushes: ftz !== '',
+          }),
+        ),
     emit: ({ accuracy, ftz }) => {
       const subroutine = approximateQuotient({ isFull: accuracy === 'full', flushes: ftz !== '' });
       return onWords((_, a, b) => call(subroutine, a, b));

@@ -11,6 +11,7 @@ import {
   anyKernelArithmetic,
   auditOutputsApart,
   planThinning,
+  quantisedInputs,
   resolvePremises,
   sampleRows,
   type Audit,
@@ -167,7 +168,8 @@ export async function auditKernel(
   const { start = performance.now(), threads = 1, partEffort } = request;
   const sample = sampled(request);
   const keys = request.sampledFile?.keys ?? null;
-  const { problem, outputs } = sample ?? request;
+  const { outputs } = sample ?? request;
+  const problem = quantisedInputs((sample ?? request).problem, declared.premises);
   if (sample !== null && request.identify)
     throw new RequestError(
       '--identify compares whole outputs, and a sample of rows is judged; leave it out, or judge all rows with --rows all',
@@ -239,6 +241,7 @@ export async function auditKernel(
     sample: sample === null ? null : sampleOf(sample, audit),
     seconds: secondsSince(start),
   };
-  const report = createAuditReport(problem, audit, origin, techniques);
+  const given = problem.quantisedFrom ?? problem;
+  const report = createAuditReport(given, audit, origin, techniques);
   return { problem, outputs, audit, report, origin, reference, identification };
 }

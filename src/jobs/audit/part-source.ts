@@ -42,7 +42,7 @@ function unread({ format, shape }: Tensor): Unread {
 
 /** Copies a problem, without its posed form, to memory that threads share. */
 export function shareInputs(problem: Problem): Shared<Problem> {
-  return share(withoutMembers(problem, ['stored']) as Problem);
+  return share(withoutMembers(problem, ['stored', 'quantisedFrom']) as Problem);
 }
 
 /**
@@ -56,7 +56,9 @@ export function shareProblem(
 ): SharedProblem {
   const { k, v } = problem;
   return {
-    problem: share(withoutMembers(problem, ['stored', 'k', 'v']) as Omit<Problem, 'k' | 'v'>),
+    problem: share(
+      withoutMembers(problem, ['stored', 'quantisedFrom', 'k', 'v']) as Omit<Problem, 'k' | 'v'>,
+    ),
     keys: file === null ? { k: share(k), v: share(v) } : { file, k: unread(k), v: unread(v) },
     out: share(out),
     lse: lse === null ? null : share(lse),

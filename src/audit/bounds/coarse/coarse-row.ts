@@ -11,6 +11,7 @@ import {
   rowSumOverflows,
   sumUnderflow,
   tileLoss,
+  valueTilesLoss,
 } from '../sums.js';
 import { commonExponentError, largestExponentError, typicalScoreShare } from '../scores.js';
 import { RowErrors } from '../technique-bound.js';
@@ -52,7 +53,9 @@ export function createCoarseRow(
     const rowSum = additions * arithmetic.rowSumAddition;
     return {
       products:
-        (values.kind === 'any-order' ? 1 : 2) * chainLoss(values, keys) + arithmetic.partials,
+        (values.kind === 'any-order' ? 1 : 2) * chainLoss(values, keys) +
+        arithmetic.partials +
+        valueTilesLoss(arithmetic.valueTiles),
       rowSum,
       // Products of sums with factors, of O and of the row sum; and the factors themselves.
       rescaled: blocks * roundoff32,

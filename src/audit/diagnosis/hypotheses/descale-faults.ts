@@ -93,6 +93,11 @@ const faults: readonly DescaleFault[] = [
     factors: (own, { sequences }) =>
       sequences === undefined ? alongAxis(headAxis + 1, () => 0)(own) : null,
   },
+  {
+    id: 'descale-of-other-column',
+    what: 'is that of the next column',
+    factors: alongAxis(-1, (column, count) => (column + 1) % count),
+  },
   ofOtherTensor('k'),
   ofOtherTensor('q'),
   ofOtherTensor('v'),

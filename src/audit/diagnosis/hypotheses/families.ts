@@ -19,6 +19,7 @@ import { operandHypotheses } from './operands/operand-faults.js';
 import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
+import { quantisationHypotheses } from './quantised/quantised-operands.js';
 import { rotaryHypotheses } from './operands/rotary-faults.js';
 import { viewHypotheses } from './operands/viewed-memory.js';
 import { rowFactorHypotheses, rowSumHypotheses } from './row-sum-faults.js';
@@ -46,6 +47,7 @@ const hypothesisFamilies: readonly HypothesisFamily[] = [
   lseHypotheses,
   scoreHypotheses,
   descaleHypotheses,
+  quantisationHypotheses,
   scaleFactorHypotheses,
   maskHypotheses,
   visibilityHypotheses,

@@ -225,7 +225,7 @@ function hypothesis(
     predict: (row) => {
       const { out, lse } = runs.run(row, { ...base, ...law });
       const limit = row.correct.limit.map((x, c) => x + 4 * coarse * Math.abs(out[c]));
-      return { out, lse, limit, noise: row.correct.noise };
+      return { out, lse: row.reported(lse), limit, noise: row.correct.noise };
     },
     sound: (row) => runs.sound(row, base),
   };

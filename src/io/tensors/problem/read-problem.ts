@@ -13,6 +13,7 @@ import { printable, tensorIn } from '../messages.js';
 import { readScales, type ScaleReading } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { checkEmptySizes, toHeadsFirst } from './canonical.js';
+import { markIntegers, withIntegerOperands } from './integer-operands.js';
 import { isLatent, latentValues } from './latent.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
@@ -76,10 +77,11 @@ function withPositions({ stored }: ReadSequences, lists: KeyLists): StoredTensor
 }
 
 async function readWith(
-  file: TensorFile,
+  given: TensorFile,
   inputs: ReadInputs,
   settings: ProblemSettings,
 ): Promise<Problem> {
+  const file = withIntegerOperands(given);
   const headsFirst = problemLayout(file, settings) === 'bhsd';
   const withScales = (problem: Problem, lie: Pick<ScaleReading, 'rankOf' | 'arrange'>) =>
     readScales(withoutIgnored(file, settings), problem, {
@@ -99,12 +101,11 @@ async function readWith(
       ...featuresOf(inputs, settings, null),
       ...rotaryOf(inputs),
     };
-    return valued(
-      await withScales(problem, {
-        rankOf: (name) => tensors[name].shape.length,
-        arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
-      }),
-    );
+    const scaled = await withScales(problem, {
+      rankOf: (name) => tensors[name].shape.length,
+      arrange: (_, factors) => (headsFirst ? factors : toHeadsFirst(factors)),
+    });
+    return valued(markIntegers(given, scaled, { q: 'q', k: 'k', v: 'v' }));
   }
   const read = await readSequences(file, inputs, settings);
   const { sequences, placed } = read;
@@ -112,15 +113,14 @@ async function readWith(
   const features = featuresOf(inputs, settings, placed);
   const { queries, keys } = read.stored;
   const rowsOf = (name: ScaledTensor) => (name === 'q' ? queries : keys);
-  const problem = valued(
-    await withScales(
-      { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
-      {
-        rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
-        arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
-      },
-    ),
+  const scaled = await withScales(
+    { ...read.tensors, ...laws, ...features, ...rotaryOf(inputs), sequences },
+    {
+      rankOf: (name) => (rowsOf(name).form === 'packed' ? 3 : 4),
+      arrange: (name, factors) => gatherFactors(factors, rowsOf(name)),
+    },
   );
+  const problem = valued(markIntegers(given, scaled, read.names));
   const { keyLists } = features;
   const tensors = keyLists === undefined ? read.stored.tensors : withPositions(read, keyLists);
   return { ...problem, stored: { ...read.stored, tensors, of: problem } };

@@ -85,6 +85,8 @@ function checkSameSlots(k: RowTensor, v: RowTensor, heads: number): void {
 /** Queries, keys and values of several sequences, and their places. */
 export interface ReadSequences {
   readonly tensors: Pick<Problem, 'q' | 'k' | 'v'>;
+  /** The tensors of the file that they are of. */
+  readonly names: Readonly<Record<'q' | 'k' | 'v', string>>;
   readonly sequences: readonly Sequence[];
   readonly placed: PlacedSequences;
   readonly stored: Omit<StoredProblem, 'of'>;
@@ -219,6 +221,7 @@ export async function readSequences(
   if (isOfK && keepsPosed) posed['v'] = latentValues(posed['k'], settings);
   return {
     tensors,
+    names: { q: 'q', k: k.name, v: v.name },
     sequences: sequencesOf(queries.lengths, keys.lengths),
     placed,
     stored: {

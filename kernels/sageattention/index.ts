@@ -1,0 +1,1 @@
+export { sageAttentionModel } from './model.js';
