@@ -17,8 +17,8 @@ export {
   recurrentModels,
   type RecurrentModel,
   type RecurrentModelSettings,
-} from './models.js';
-export { readRecurrentSettings } from './model-settings.js';
+} from './models/models.js';
+export { readRecurrentSettings } from './models/model-settings.js';
 export { roundingTo, unrounded } from './rounding.js';
 export { mamba2Faults } from './mamba2/faults.js';
 export { applicableFaults, runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';

@@ -1,5 +1,5 @@
-import type { Code, Division, FactorFloor, FactorRule } from '../../src/cache/index.js';
-import { usualRounding } from '../../src/cache/index.js';
+import type { Code, Division, FactorFloor, FactorRule } from '../../src/problem/index.js';
+import { usualRounding } from '../../src/problem/index.js';
 import { formats, powerOfTwo, unitRoundoff } from '../../src/formats/index.js';
 
 /** Two numbers, the lower first. */

@@ -1,4 +1,4 @@
-import type { Code, CodeRounding, Division } from '../../src/cache/index.js';
+import type { Code, CodeRounding, Division } from '../../src/problem/index.js';
 import { quotientSpan, type Span } from './factors.js';
 
 /** How numbers are divided and rounded. */

@@ -1,4 +1,4 @@
-import { partShape, type CachePart, type Prologue } from '../../src/cache/index.js';
+import { cachePartShape, type CachePart, type Prologue } from '../../src/problem/index.js';
 import {
   decodeTensor,
   formats,
@@ -77,7 +77,7 @@ export function writtenValues(part: CachePart): Spans {
   const values = decodeTensor(part.input);
   const { prologue } = part;
   if (prologue === null) return { low: values, high: values };
-  const { heads, columns } = partShape(part);
+  const { heads, columns } = cachePartShape(part);
   const { norm, rotary, rounding } = prologue;
   const tiny = tinyError(prologue);
   const gains = gainsOf(norm?.gain ?? null, heads, columns, norm?.offset ?? 0);

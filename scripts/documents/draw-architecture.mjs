@@ -69,7 +69,6 @@ const places = {
   oracles: [11, 0.5],
   hardware: [11, 2.3],
   io: [11, 4],
-  cache: [12, 0],
   arith: [12, 1],
   simd: [12, 2.3],
   formats: [13, 1],

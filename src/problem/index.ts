@@ -53,7 +53,7 @@ export {
   spanOf,
   type KeyRange,
 } from './key-ranges.js';
-export { problemMask, visibleKeys, type Mask } from './mask.js';
+export { problemMask, visibleKeys, type Mask } from './masks/mask.js';
 export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';
 export {
   listEntries,
@@ -125,3 +125,4 @@ export {
   type RecurrentShape,
   type Write,
 } from './recurrent/index.js';
+export * from './cache/index.js';

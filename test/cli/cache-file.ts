@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import type { CodeName } from '../../src/cache/index.js';
+import type { CodeName } from '../../src/problem/index.js';
 import { encodePlain, bitsOf } from '../audit/links/cache-write/plain-codes.js';
 import {
   bufferName,

@@ -2,7 +2,7 @@ import { scalesOfRows, type Tensor } from '../../formats/index.js';
 import { gatherRows } from '../gather-rows.js';
 import type { KeyLists, Sequence } from '../features.js';
 import { countKeys, keysOf, mergedRanges, type KeyRange } from '../key-ranges.js';
-import { problemMask } from '../mask.js';
+import { problemMask } from './mask.js';
 import type { Problem, ProblemShape } from '../problem.js';
 
 /** The most rows that share gathered keys: those of a tile. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { keyTileHypotheses } from '../../../src/audit/diagnosis/hypotheses/key-tile-faults.js';
+import { keyTileHypotheses } from '../../../src/audit/diagnosis/hypotheses/tiles/key-tile-faults.js';
 import type { Hypothesis } from '../../../src/audit/diagnosis/hypothesis.js';
-import { GranuleSums } from '../../../src/audit/diagnosis/hypotheses/granule-sums.js';
+import { GranuleSums } from '../../../src/audit/diagnosis/hypotheses/tiles/granule-sums.js';
 import { filledProblem, pseudorandom } from '../../setup/problems.js';
 import { contextOfFault, expectPredicts, hypothesesOf } from './context.js';
 import { Textbook, type At, type Fault } from './textbook.js';

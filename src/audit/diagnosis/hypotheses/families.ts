@@ -10,7 +10,7 @@ import {
 } from './placement-faults.js';
 import { descaleHypotheses } from './descale-faults.js';
 import { headHypotheses } from './head-faults.js';
-import { keyTileHypotheses } from './key-tile-faults.js';
+import { keyTileHypotheses } from './tiles/key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
 import { listHypotheses } from './lists/list-faults.js';
 import { maskHypotheses } from './mask-faults.js';

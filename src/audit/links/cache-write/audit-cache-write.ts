@@ -1,5 +1,5 @@
-import type { CacheWrite } from '../../../cache/index.js';
-import { partShape } from '../../../cache/index.js';
+import type { CacheWrite } from '../../../problem/index.js';
+import { cachePartShape } from '../../../problem/index.js';
 import { formatNumber, listed } from '../../../words/index.js';
 import { foundCause, unexplainedCause, type FoundCause } from '../../conduct/causes.js';
 import { reachLinkVerdict, type LinkAudit, type LinkCheck } from '../link-audit.js';
@@ -181,7 +181,7 @@ function notesOf(judged: JudgedWrite): string[] {
     ];
   });
   const all = write.parts.reduce((sum, part) => {
-    const { heads, columns } = partShape(part);
+    const { heads, columns } = cachePartShape(part);
     return sum + heads * columns * write.slots.filter((slot) => slot >= 0).length;
   }, 0);
   const left = all - counts.judged;
@@ -197,7 +197,7 @@ function notesOf(judged: JudgedWrite): string[] {
 
 function describe({ write }: JudgedWrite): string {
   const parts = write.parts.map((part) => {
-    const { heads, columns } = partShape(part);
+    const { heads, columns } = cachePartShape(part);
     return `${part.name} of ${heads} × ${columns} in ${part.numbers.code}`;
   });
   const stored = write.slots.filter((slot) => slot >= 0).length;
@@ -206,7 +206,7 @@ function describe({ write }: JudgedWrite): string {
 
 function settingsOf({ write, rules }: JudgedWrite): LinkAudit['settings'] {
   const ofParts = write.parts.flatMap((part, index) => {
-    const { heads, columns } = partShape(part);
+    const { heads, columns } = cachePartShape(part);
     const { name, numbers, scaling, prologue } = part;
     const rule = rules[index]?.fitted[0].terms;
     return Object.entries({

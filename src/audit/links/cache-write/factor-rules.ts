@@ -2,14 +2,14 @@ import { factorSpan, type FactorTerms, type Spans } from '../../../../oracles/in
 import {
   codes,
   factorRules,
-  partShape,
+  cachePartShape,
   tells,
   type CachePart,
   type CacheWrite,
   type FactorFloor,
   type FactorRule,
   type Scaling,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import { readAt } from './judge-row.js';
 import { createMeasure, supposedPart } from './supposition.js';
 
@@ -85,7 +85,7 @@ interface FactorSample {
 function samplesOf(write: CacheWrite, part: CachePart, scaling: Scaling, values: Spans) {
   const measure = createMeasure(write.slots);
   const supposed = supposedPart(part, null, values);
-  const { heads, columns } = partShape(part);
+  const { heads, columns } = cachePartShape(part);
   const samples: FactorSample[] = [];
   const perSlot = tells(scaling.factors, 'slot');
   const ofHeads = tells(scaling.factors, 'head') ? heads : 1;
@@ -160,7 +160,7 @@ export function ruleWords({ rule, maximum, floor, global, code }: FactorTerms): 
 
 /** What shares a factor, in words: "by token and head, block of 32 columns". */
 export function groupWords(part: CachePart, { factors, columns }: Scaling): string {
-  const shape = partShape(part);
+  const shape = cachePartShape(part);
   const axes = [
     ...(tells(factors, 'slot') ? ['token'] : []),
     ...(tells(factors, 'head') && shape.heads > 1 ? ['head'] : []),

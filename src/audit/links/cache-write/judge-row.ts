@@ -9,11 +9,11 @@ import {
   bitOf,
   codeAt,
   codes,
-  partShape,
+  cachePartShape,
   rowBitOf,
   type CacheWrite,
   type Field,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import {
   createMeasure,
   type Group,
@@ -134,7 +134,7 @@ export function createRowJudge(write: CacheWrite): RowJudge {
       firstWrongFactor: null,
     };
     const of = supposed.parts[row.part];
-    const { columns, heads } = partShape(of.part);
+    const { columns, heads } = cachePartShape(of.part);
     const from = supposed.source(row);
     const { low, high } = supposed.parts[from.part].values;
     const first = (from.token * heads + from.head) * columns;

@@ -1,10 +1,10 @@
 import { writtenValues, type FactorTerms, type Spans } from '../../../../oracles/index.js';
 import {
   checkCacheWrite,
-  partShape,
+  cachePartShape,
   type CacheWrite,
   type PageTable,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import { isSettled, rulesOf, type PartRules } from './factor-rules.js';
 import { createRowJudge, type JudgedRow, type RowJudge } from './judge-row.js';
 import { rightWriter, type Row, type Supposition } from './supposition.js';
@@ -75,7 +75,8 @@ export function* rowsOf({ parts, slots }: CacheWrite): Generator<Row & { readonl
   for (const [part, one] of parts.entries())
     for (const [token, slot] of slots.entries()) {
       if (slot < 0) continue;
-      for (let head = 0; head < partShape(one).heads; head++) yield { part, token, head, slot };
+      for (let head = 0; head < cachePartShape(one).heads; head++)
+        yield { part, token, head, slot };
     }
 }
 

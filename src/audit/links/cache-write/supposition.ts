@@ -7,7 +7,7 @@ import {
 } from '../../../../oracles/index.js';
 import {
   codes,
-  partShape,
+  cachePartShape,
   tells,
   type CachePart,
   type CacheWrite,
@@ -15,7 +15,7 @@ import {
   type CodeRounding,
   type Field,
   type Scaling,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 
 /** A head of a token of a part of a write. */
 export interface Row {
@@ -120,7 +120,7 @@ interface LargestSizes {
 }
 
 function sizesOfGroups({ part, values }: SupposedPart, perGroup: number): LargestSizes {
-  const { heads, columns } = partShape(part);
+  const { heads, columns } = cachePartShape(part);
   const [tokens] = part.input.shape;
   const groups = Math.ceil(columns / perGroup);
   const low = new Float64Array(tokens * heads * groups);
@@ -167,7 +167,7 @@ function shareSizes(
 export function createMeasure(slots: Int32Array): (of: SupposedPart, group: Group) => Span {
   const known = new WeakMap<SupposedPart, LargestSizes>();
   return (of, { token, head, group }) => {
-    const { heads } = partShape(of.part);
+    const { heads } = cachePartShape(of.part);
     let sizes = known.get(of);
     if (sizes === undefined) {
       sizes = sizesOfGroups(of, of.scaling?.columns ?? 1);

@@ -5,7 +5,7 @@ import {
   tells,
   type CacheWrite,
   type Field,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import type { Supposition } from './supposition.js';
 
 /** The bits of each buffer that a writer writes. */

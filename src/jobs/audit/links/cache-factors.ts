@@ -6,7 +6,7 @@ import {
   type CodeName,
   type Field,
   type Scaling,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import type { LinkFile } from '../../../io/tensors/index.js';
 import { RequestError } from '../../../request-error.js';
 import { codeOf, type CacheBuffer, type CacheBuffers, type PlacedPart } from './cache-fields.js';

@@ -7,7 +7,7 @@ import {
   type CodeName,
   type Field,
   type FieldSizes,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import type { Tensor } from '../../../formats/index.js';
 import { quoted, type LinkFile } from '../../../io/tensors/index.js';
 import { RequestError } from '../../../request-error.js';

@@ -8,7 +8,7 @@ import {
   type PageTable,
   type Prologue,
   type Scaling,
-} from '../../../cache/index.js';
+} from '../../../problem/index.js';
 import type { Tensor } from '../../../formats/index.js';
 import { parseBlockSize, quoted, type LinkFile } from '../../../io/tensors/index.js';
 import { RequestError } from '../../../request-error.js';

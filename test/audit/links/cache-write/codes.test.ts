@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { codes, usualRounding, type CodeName } from '../../../../src/cache/index.js';
+import { codes, usualRounding, type CodeName } from '../../../../src/problem/index.js';
 import { decodePlain, encodePlain } from './plain-codes.js';
 
 const short: readonly CodeName[] = [

@@ -7,7 +7,7 @@ import {
   type CacheWrite,
   type CodeName,
   type Field,
-} from '../../../../src/cache/index.js';
+} from '../../../../src/problem/index.js';
 import { encodeFromFloat64, formats, type Tensor } from '../../../../src/formats/index.js';
 import { bitsOf, decodePlain, encodePlain } from './plain-codes.js';
 import {

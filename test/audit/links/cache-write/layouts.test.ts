@@ -5,7 +5,7 @@ import {
   factorLayouts,
   fieldOf,
   numberLayouts,
-} from '../../../../src/cache/index.js';
+} from '../../../../src/problem/index.js';
 import { addresses } from './plain-layouts.js';
 
 const blocks = 3;

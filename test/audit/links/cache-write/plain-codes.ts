@@ -1,5 +1,5 @@
 import { Float16Array } from '@petamoriken/float16';
-import type { CodeName } from '../../../../src/cache/index.js';
+import type { CodeName } from '../../../../src/problem/index.js';
 
 /** Tiny floating-point formats by their fields: exponent bits, fraction bits, bias, and the codes from which on there is no number. */
 const tiny: Readonly<Partial<Record<CodeName, readonly [number, number, number, number]>>> = {

@@ -1,6 +1,6 @@
 import { bitsOf, decodePlain, encodePlain } from './plain-codes.js';
 import { addresses, elementsOf, type Sizes } from './plain-layouts.js';
-import type { CodeName, FactorRule } from '../../../../src/cache/index.js';
+import type { CodeName, FactorRule } from '../../../../src/problem/index.js';
 
 /** How factors are made and where they lie. */
 export interface PlannedScaling {

@@ -1,4 +1,4 @@
-import { partShape, type CachePart, type FactorRule } from '../../../../cache/index.js';
+import { cachePartShape, type CachePart, type FactorRule } from '../../../../problem/index.js';
 import { writtenValues, type FactorTerms, type Span } from '../../../../../oracles/index.js';
 import { ruleWords } from '../factor-rules.js';
 import type { Group, SupposedPart, Supposition } from '../supposition.js';
@@ -66,7 +66,7 @@ function* neighbourFaults(right: Supposition): Generator<WriteFault> {
   for (const { id, of, to } of neighbours) {
     const other = (one: Group): Group => {
       const { part, scaling } = right.parts[one.part];
-      const { heads, columns } = partShape(part);
+      const { heads, columns } = cachePartShape(part);
       const groups = Math.ceil(columns / (scaling?.columns ?? columns));
       return to(one, { heads, groups, tokens: right.slots.length, parts: right.parts.length });
     };

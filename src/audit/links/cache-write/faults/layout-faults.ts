@@ -4,9 +4,9 @@ import {
   factorLayouts,
   fieldOf,
   numberLayouts,
-  partShape,
+  cachePartShape,
   type Field,
-} from '../../../../cache/index.js';
+} from '../../../../problem/index.js';
 import type { JudgedWrite } from '../judge-write.js';
 import type { Row, Supposition } from '../supposition.js';
 import { withParts, type WriteFault } from './write-fault.js';
@@ -90,8 +90,8 @@ function exchanged(
 
 /** The orders of heads that writers confuse. */
 function* headFaults(right: Supposition): Generator<WriteFault> {
-  const heads = partShape(right.parts[0].part).heads;
-  if (heads < 2 || right.parts.some(({ part }) => partShape(part).heads !== heads)) return;
+  const heads = cachePartShape(right.parts[0].part).heads;
+  if (heads < 2 || right.parts.some(({ part }) => cachePartShape(part).heads !== heads)) return;
   const orders: readonly (readonly [string, (head: number) => number])[] = [
     ['each head holds the head behind', (head) => (head + 1) % heads],
     ['each head holds the head before', (head) => (head + heads - 1) % heads],
@@ -107,7 +107,7 @@ function* headFaults(right: Supposition): Generator<WriteFault> {
 
 /** Writers that confuse tensors, heads, columns, or the order of what they store. */
 export function* layoutFaults(judged: JudgedWrite, right: Supposition): Generator<WriteFault> {
-  const [first, second] = right.parts.map(({ part }) => partShape(part));
+  const [first, second] = right.parts.map(({ part }) => cachePartShape(part));
   const isPair =
     right.parts.length === 2 && first.heads === second.heads && first.columns === second.columns;
   if (isPair)

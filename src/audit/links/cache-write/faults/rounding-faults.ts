@@ -1,4 +1,4 @@
-import { codes, type Code, type CodeName } from '../../../../cache/index.js';
+import { codes, type Code, type CodeName } from '../../../../problem/index.js';
 import { formats, round } from '../../../../formats/index.js';
 import type { NumberTerms } from '../../../../../oracles/index.js';
 import type { SupposedPart, Supposition } from '../supposition.js';

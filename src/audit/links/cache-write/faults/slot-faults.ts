@@ -1,4 +1,4 @@
-import { partShape, tells } from '../../../../cache/index.js';
+import { cachePartShape, tells } from '../../../../problem/index.js';
 import { tableSlot, type JudgedWrite } from '../judge-write.js';
 import type { Row, Supposition } from '../supposition.js';
 import { isAsBefore, slotsAt } from '../touched-bytes.js';
@@ -96,7 +96,7 @@ export function isStoredAt({ judge, right }: JudgedWrite, row: Row, slot: number
 /** Whether the numbers of a row tell it from others: several that are not zero. */
 function isTelling({ right }: JudgedWrite, { part, token, head }: Row): boolean {
   const { values, part: of } = right.parts[part];
-  const { heads, columns } = partShape(of);
+  const { heads, columns } = cachePartShape(of);
   const at = (token * heads + head) * columns;
   return new Set(values.low.subarray(at, at + columns)).size >= Math.min(4, columns);
 }
@@ -109,7 +109,7 @@ export function slotOfToken(
 ): number | null {
   const { write } = judged;
   const rows = write.parts.flatMap((part, index): Row[] =>
-    Array.from({ length: partShape(part).heads }, (_, head) => ({ part: index, token, head })),
+    Array.from({ length: cachePartShape(part).heads }, (_, head) => ({ part: index, token, head })),
   );
   if (!rows.some((row) => isTelling(judged, row))) return null;
   return places.find((slot) => rows.every((row) => isStoredAt(judged, row, slot))) ?? null;

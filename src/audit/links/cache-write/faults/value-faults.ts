@@ -1,10 +1,10 @@
 import {
-  partShape,
+  cachePartShape,
   type CachePart,
   type Prologue,
   type RootMeanSquareNorm,
   type Rotary,
-} from '../../../../cache/index.js';
+} from '../../../../problem/index.js';
 import {
   decodeTensor,
   encodeFromFloat64,
@@ -34,7 +34,7 @@ function withNorm(
   return (part) => {
     const { prologue } = part;
     if (prologue === null || prologue.norm === null) return null;
-    const norm = change(prologue.norm, partShape(part).heads);
+    const norm = change(prologue.norm, cachePartShape(part).heads);
     if (norm === null) return null;
     return { ...prologue, norm: norm === 'none' ? null : norm };
   };

@@ -1,4 +1,4 @@
-import { RequestError } from '../request-error.js';
+import { RequestError } from '../../request-error.js';
 import { codes, type CodeName } from './codes.js';
 
 /**

@@ -1,16 +1,16 @@
-import type { FormatName } from '../../src/formats/index.js';
+import type { FormatName } from '../../../src/formats/index.js';
 import {
   recurrentFamilies,
   type RecurrentProblem,
   type RecurrentQuantityName,
-} from '../../src/problem/index.js';
-import type { KernelSetting } from '../setting-values.js';
+} from '../../../src/problem/index.js';
+import type { KernelSetting } from '../../setting-values.js';
 import {
   recurrentOperands,
   recurrentValues,
   type RecurrentArithmetic,
   type RecurrentValue,
-} from './arithmetic.js';
+} from '../arithmetic.js';
 
 /** Choices of a model's user. */
 export interface RecurrentModelSettings {

@@ -1,7 +1,7 @@
-import { clipRanges, keysOf, spanOf } from '../../../problem/index.js';
-import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { predictWeighted, type WeightedRow } from '../prediction.js';
-import type { RowReader } from '../row-reader.js';
+import { clipRanges, keysOf, spanOf } from '../../../../problem/index.js';
+import type { HypothesisContext, HypothesisFamily, SampleRow } from '../../hypothesis.js';
+import { predictWeighted, type WeightedRow } from '../../prediction.js';
+import type { RowReader } from '../../row-reader.js';
 import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
 
 /**

@@ -1,6 +1,7 @@
-import type { RotaryLayout, RotaryTables } from '../problem/index.js';
-import type { FormatName, Tensor } from '../formats/index.js';
-import { RequestError } from '../request-error.js';
+import type { RotaryTables } from '../features.js';
+import type { RotaryLayout } from '../rotary.js';
+import type { FormatName, Tensor } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
 import { codes, type CodeRounding } from './codes.js';
 import { extentOfField, type Field } from './field.js';
 
@@ -98,7 +99,7 @@ export interface CacheWrite {
 }
 
 /** The sizes of a part. */
-export function partShape({ input }: Pick<CachePart, 'input'>): {
+export function cachePartShape({ input }: Pick<CachePart, 'input'>): {
   readonly heads: number;
   readonly columns: number;
 } {

@@ -1,12 +1,12 @@
-import { decodeToFloat64, formats, type Tensor } from '../formats/index.js';
-import { RequestError } from '../request-error.js';
-import { broadcastStrides, type BroadcastStrides } from './broadcast.js';
-import { listedRanges } from './masks/read-lists.js';
-import { commonRanges, mergedRanges, type KeyRange } from './key-ranges.js';
-import type { BlockMask, BooleanTensor, Segments } from './features.js';
-import { rowPlaces, type RowPlace } from './places.js';
-import type { Problem, ProblemShape } from './problem.js';
-import { problemShape } from './shape.js';
+import { decodeToFloat64, formats, type Tensor } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
+import { broadcastStrides, type BroadcastStrides } from '../broadcast.js';
+import { listedRanges } from './read-lists.js';
+import { commonRanges, mergedRanges, type KeyRange } from '../key-ranges.js';
+import type { BlockMask, BooleanTensor, Segments } from '../features.js';
+import { rowPlaces, type RowPlace } from '../places.js';
+import type { Problem, ProblemShape } from '../problem.js';
+import { problemShape } from '../shape.js';
 
 /** The keys that each query sees. */
 export interface Mask {

@@ -1,5 +1,5 @@
-import { RequestError } from '../../src/request-error.js';
-import { checkKeys, choiceValue, givenValues, type KernelSettings } from '../setting-values.js';
+import { RequestError } from '../../../src/request-error.js';
+import { checkKeys, choiceValue, givenValues, type KernelSettings } from '../../setting-values.js';
 import type { RecurrentModel, RecurrentModelSettings } from './models.js';
 
 /** The most tokens of a chunk, and rows of a block of the inverse. */

@@ -1,7 +1,7 @@
 export {
   checkCacheWrite,
   factorRules,
-  partShape,
+  cachePartShape,
   type CachePart,
   type CacheWrite,
   type Division,

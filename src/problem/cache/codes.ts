@@ -1,4 +1,4 @@
-import { decode, formats, round, type FormatName } from '../formats/index.js';
+import { decode, formats, round, type FormatName } from '../../formats/index.js';
 
 /** The codes that caches store: numbers, and of factors the exponents of MX (`e8m0`). */
 export const codeNames = [

@@ -1,6 +1,6 @@
-import { clipRanges, keysOf, type KeyRange } from '../../../problem/index.js';
-import type { SampleRow } from '../hypothesis.js';
-import type { RowReader } from '../row-reader.js';
+import { clipRanges, keysOf, type KeyRange } from '../../../../problem/index.js';
+import type { SampleRow } from '../../hypothesis.js';
+import type { RowReader } from '../../row-reader.js';
 
 /** A stretch of keys that a loop over K and V takes in one step. */
 export type KeyTile = KeyRange;
