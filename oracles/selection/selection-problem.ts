@@ -77,7 +77,7 @@ function checkShape(name: string, tensor: Tensor | undefined, wanted: readonly n
     );
 }
 
-/** @throws RequestError where the tensors of a selection do not fit together */
+/** Checks the tensors of a selection. @throws RequestError where they do not fit together */
 export function checkSelection(problem: SelectionProblem): void {
   const { law, shape, q, k, weights, keyScale, scores, blockSize, count } = problem;
   const { batch, queries, heads, keys, candidates } = shape;

@@ -8,7 +8,7 @@ export {
   isModel,
   listHead,
   readOutputGradient,
-  auditContracts,
+  type AuditContract,
   seededRows,
   settingsOfForward,
   secondsSince,

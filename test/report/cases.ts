@@ -173,6 +173,22 @@ const featured = attachScales(
   ),
   { v: { descale: tensor('fp32', [], () => 0.5) } },
 );
+/** Queries that see the keys of lists, some places unused. */
+const listed = problem(
+  {},
+  {
+    keyLists: {
+      indices: {
+        shape: [1, 20, 1, 6],
+        data: Int32Array.from({ length: 120 }, (_, i) =>
+          i % 6 === 5 ? -1 : (Math.floor(i / 6) + 4 * (i % 6)) % 24,
+        ),
+      },
+      blockKeys: 1,
+      blockQueries: 1,
+    },
+  },
+);
 /** Three sequences, one of them without queries, with keys in pages of which some are unused. */
 const packed = storeProblem(
   problem(
@@ -343,6 +359,7 @@ const cases: Readonly<Record<string, () => Case>> = {
       ['lse-non-finite', 'lse-bound'],
     ),
   'pass of every feature': () => judged(featured, outputs(featured, same, same), []),
+  'pass of lists of keys': () => judged(listed, outputs(listed, same, same), []),
   'pass of packed sequences': () => judged(packed, outputs(packed, same, same), []),
   'packed sequences, O and LSE with NaN and off': () =>
     judged(

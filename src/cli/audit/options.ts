@@ -1,4 +1,4 @@
-import { auditContracts } from '../../jobs/index.js';
+import type { AuditContract } from '../../jobs/index.js';
 import type { JudgedGradientName } from '../../audit/index.js';
 import type { quantities, recurrentQuantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
@@ -138,12 +138,21 @@ const recurrentOptions = {
   >
 >;
 
+/** The contracts by which files are judged; literal, since a command line is read before anything is loaded. */
+const contracts = [
+  'attention',
+  'recurrent',
+  'selection',
+  'merge',
+  'cache-write',
+] as const satisfies readonly AuditContract[];
+
 /** The options of links of the decode chain alone, and the choice of a contract. */
 const linkOptions = {
   contract: {
     argument: '<name>',
-    description: `what the file is of: ${auditContracts.join(', ')}`,
-    completes: auditContracts,
+    description: `what the file is of: ${contracts.join(', ')}`,
+    completes: contracts,
   },
   tensor: {
     argument: '<name=file:tensor>',
@@ -151,8 +160,8 @@ const linkOptions = {
     repeats: true,
   },
   note: {
-    argument: '<name=text>',
-    description: "a setting of a link, in place of the file's metadata (repeatable)",
+    argument: '<text>',
+    description: "a link's setting name=value, not the metadata's (repeatable)",
     repeats: true,
   },
 } as const satisfies Readonly<Record<string, OptionRow>>;

@@ -49,4 +49,4 @@ export {
   type DocumentHead,
   type ListHead,
 } from './document-head.js';
-export { auditContracts, linkContractOf } from './links/audit-link.js';
+export { linkContractOf, type AuditContract } from './links/audit-link.js';

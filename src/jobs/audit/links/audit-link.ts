@@ -24,7 +24,9 @@ const readers: Readonly<Record<LinkContractName, LinkReader>> = {
 };
 
 /** The contracts by which files are judged: attention and linear attention, and those of the links around them. */
-export const auditContracts = ['attention', 'recurrent', ...linkContracts] as const;
+const auditContracts = ['attention', 'recurrent', ...linkContracts] as const;
+/** One of the contracts by which files are judged. */
+export type AuditContract = (typeof auditContracts)[number];
 
 /**
  * The link of the decode chain that a file is of, by the settings, else by its metadata; null for attention and linear attention.
