@@ -13,8 +13,8 @@ export interface MicroBlocks {
 
 /**
  * NVFP4 of numbers whose blocks of 16 lie one behind the other, the last of a line shorter: the factor is max|x| / 6 rounded to
- * e4m3 (saturating), an element x / factor rounded to e2m1, 0 where the factor is. Source: SageAttention 3, its quantisation in
- * sageattention3_blackwell; divisions are taken as rounded once to fp32.
+ * e4m3 (saturating), an element x / factor rounded to e2m1, 0 where the factor is. As the paper of SageAttention 3 has NVFP4; no kernel
+ * was compared. Divisions are taken as rounded once to fp32.
  * @param line elements of a line of blocks
  */
 export function quantiseMicroBlocks(values: Float64Array, line: number): MicroBlocks {

@@ -37,6 +37,7 @@ const kinds = ['attention', 'recurrent'] as const satisfies readonly ContractKin
 const settings: Readonly<Record<ContractKind, readonly string[]>> = {
   attention: [
     ...['scale', 'causal', 'window', 'softcap', 'prefix', 'dropout_p', 'block_q', 'block_k'],
+    ...['block_size', 'kv_index_of', 'v_dim'],
     ...['lse_sink', 'kv_layout', 'q_descale_block', 'k_descale_block', 'v_descale_block'],
   ],
   recurrent: ['family', 'scale', 'qk_norm_epsilon'],

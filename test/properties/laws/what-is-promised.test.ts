@@ -329,7 +329,10 @@ describe('problems that are promised', () => {
       hides({ causal: 'only' }),
       hides({ window: true }),
     ]).toEqual([false, true, true, true]);
-    const hiding: readonly FeatureKind[] = ['mask', 'bias', 'segments', 'block-mask', ...storage];
+    const hiding: readonly FeatureKind[] = [
+      ...(['mask', 'bias', 'segments', 'block-mask', 'key-lists'] as const),
+      ...storage,
+    ];
     for (const kind of featureKinds)
       expect(hides({ features: [kind] }), kind).toBe(hiding.includes(kind));
     const positive = (...scales: NonNullable<KernelPromises['scales']>) =>
