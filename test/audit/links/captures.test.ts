@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { captureVerdict, decodeChainFiles } from '../../fixtures/decode-chain-captures.js';
+import { turns } from '../../setup/turns.js';
+import { damagesOf } from './damages.js';
+
+const inTurn = turns(import.meta.url);
+const links = decodeChainFiles.filter(({ name }) => !name.startsWith('sage'));
+
+describe('what an H100 gave of the links of a decode chain', () => {
+  it.each(links)('$name passes, or fails by its cause', async (file) => {
+    const { status, sentence, diagnosis } = await captureVerdict(file);
+    expect(status, sentence).toBe(file.cause === null ? 'PASS' : 'FAIL');
+    expect(diagnosis?.id ?? null).toBe(file.cause);
+  });
+
+  inTurn.each(
+    links.flatMap((file) =>
+      damagesOf(file).map(({ title, apply }) => ({ name: file.name, title, file, apply })),
+    ),
+  )('$name fails with $title', async ({ file, apply }) => {
+    const { status, sentence, diagnosis } = await captureVerdict(file, apply);
+    expect(status, sentence).toBe('FAIL');
+    if (file.cause !== null) expect(diagnosis?.id).not.toBe(file.cause);
+  });
+});
