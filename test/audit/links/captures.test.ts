@@ -11,6 +11,7 @@ describe('what an H100 gave of the links of a decode chain', () => {
     const { status, sentence, diagnosis } = await captureVerdict(file);
     expect(status, sentence).toBe(file.cause === null ? 'PASS' : 'FAIL');
     expect(diagnosis?.id ?? null).toBe(file.cause);
+    if (file.contract === 'cache-write') expect(sentence).toContain('nothing else was written');
   });
 
   inTurn.each(
