@@ -14,6 +14,15 @@ describe('what an H100 gave of the links of a decode chain', () => {
     if (file.contract === 'cache-write') expect(sentence).toContain('nothing else was written');
   });
 
+  it('refuses a merge whose output has a factor', async () => {
+    const [file] = links.filter(({ contract }) => contract === 'merge');
+    const bytes = new Uint8Array(Float32Array.of(0.015).buffer);
+    const judged = captureVerdict(file!, (tensors) =>
+      tensors.set('output_scale', { name: 'output_scale', dtype: 'F32', shape: [1], bytes }),
+    );
+    await expect(judged).rejects.toThrow('has output_scale');
+  });
+
   inTurn.each(
     links.flatMap((file) =>
       damagesOf(file).map(({ title, apply }) => ({ name: file.name, title, file, apply })),
