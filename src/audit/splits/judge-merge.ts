@@ -1,7 +1,7 @@
 import type { OutputRounding } from '../../../kernels/index.js';
 import type { GivenQuantity } from '../kernel-outputs.js';
 import { outputRounding } from '../bounds/index.js';
-import { mergeFaults, type MergeFault } from './merge-faults.js';
+import { mergeFaults, type MergeFault, type WrongMerge } from './merge-faults.js';
 import { mergeParts, type MergedParts, type PartialResults } from './merge-parts.js';
 
 /** Outputs that were merged from parts. */
@@ -108,6 +108,15 @@ export function judgeMerge(
   return { pass, used, lseUsed: ofLse, causes: causes.map(({ sentence }) => sentence) };
 }
 
+/** What a merge with a mistake gives. */
+function wronglyMerged({ parts, weight, isDivided, emptyRows = 0 }: WrongMerge): MergedParts {
+  const merged = mergeParts(parts, weight, isDivided);
+  merged.lse.forEach((lse, row) => {
+    if (lse === -Infinity) merged.out.fill(emptyRows, row * parts.dim, (row + 1) * parts.dim);
+  });
+  return merged;
+}
+
 /** The mistakes of a merge that give this output on every element. */
 export function explainingFaults(
   parts: PartialResults,
@@ -118,12 +127,7 @@ export function explainingFaults(
     const wrong = apply(parts);
     return (
       wrong !== null &&
-      outShares(
-        wrong.parts,
-        mergeParts(wrong.parts, wrong.weight, wrong.isDivided),
-        out,
-        rounding,
-      ).every((used) => used <= 1)
+      outShares(wrong.parts, wronglyMerged(wrong), out, rounding).every((used) => used <= 1)
     );
   });
 }

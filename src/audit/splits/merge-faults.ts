@@ -11,6 +11,8 @@ export interface WrongMerge {
   readonly parts: PartialResults;
   readonly weight?: PartWeight | undefined;
   readonly isDivided?: boolean;
+  /** What it gives in rows whose parts all have no key; 0 where it is left out. */
+  readonly emptyRows?: number;
 }
 
 /** A mistake of a merge. */
@@ -113,6 +115,14 @@ function neighbours(): MergeFault[] {
   ];
 }
 
+/** Whether there is a row whose parts all have no key. */
+function hasEmptyRow({ splits, rows, lse }: PartialResults): boolean {
+  for (let row = 0; row < rows; row++)
+    if (Array.from({ length: splits }, (_, i) => lse[i * rows + row]).every((x) => x === -Infinity))
+      return true;
+  return false;
+}
+
 /** One part left out, counted twice, or alone. */
 function ofEachPart(splits: number): MergeFault[] {
   const each = Array.from({ length: splits }, (_, split) => split);
@@ -185,6 +195,11 @@ export function mergeFaults(splits: number): readonly MergeFault[] {
     ofLse('empty-part-counted', 'parts without keys were weighed as if their LSE were 0', (lse) =>
       lse.map((x) => (x === -Infinity ? 0 : x)),
     ),
+    {
+      id: 'empty-rows-nan',
+      sentence: 'rows without keys in any part are 0/0, NaN, and not 0',
+      apply: (parts) => (hasEmptyRow(parts) ? { parts, emptyRows: NaN } : null),
+    },
     ...(['bf16', 'fp16'] as const).map((format) =>
       ofLse(
         `lse-in-${format}`,
@@ -258,9 +273,15 @@ export const mergedLseFaults: readonly MergedLseFault[] = [
           ),
       ),
   },
-  ...([0, Infinity] as const).map((value): MergedLseFault => ({
-    id: value === 0 ? 'merged-lse-zero' : 'merged-lse-plus-infinity',
-    sentence: `rows without keys have a merged LSE of ${value === 0 ? '0' : '+∞'} and not −∞`,
+  ...(
+    [
+      ['merged-lse-zero', 0, '0'],
+      ['merged-lse-plus-infinity', Infinity, '+∞'],
+      ['merged-lse-nan', NaN, 'NaN'],
+    ] as const
+  ).map(([id, value, word]): MergedLseFault => ({
+    id,
+    sentence: `rows without keys have a merged LSE of ${word} and not −∞`,
     lse: (exact) => exact.map((x) => (x === -Infinity ? value : x)),
   })),
 ];

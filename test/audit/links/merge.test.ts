@@ -38,6 +38,8 @@ interface Mistake {
   readonly weight?: (x: number) => number;
   readonly factor?: (split: number) => number;
   readonly divides?: boolean;
+  /** What rows whose parts all have no key are. */
+  readonly emptyOut?: number;
   readonly mergedLse?: (x: number, ofParts: readonly number[]) => number;
 }
 
@@ -49,6 +51,7 @@ function merge({ splits, out, lse }: GivenMerge['parts'], mistake: Mistake = {})
     weight = (x) => f(Math.exp(x)),
     factor = () => 1,
     divides = true,
+    emptyOut = 0,
     mergedLse = (x) => x,
   } = mistake;
   const merged = new Float64Array(rows * shape.dim);
@@ -70,7 +73,7 @@ function merge({ splits, out, lse }: GivenMerge['parts'], mistake: Mistake = {})
       weights.forEach((one, split) => {
         sum = f(sum + f(one * (out[(split * rows + row) * shape.dim + i] ?? 0)));
       });
-      merged[row * shape.dim + i] = total === 0 ? 0 : divides ? f(sum / total) : sum;
+      merged[row * shape.dim + i] = total === 0 ? emptyOut : divides ? f(sum / total) : sum;
     }
   }
   return { out: merged, lse: mergedLses };
@@ -129,6 +132,8 @@ const mistakesOfNothing: typeof mistakes = {
   'empty-part-counted': () => ({ lseOf: (x) => (x === -Infinity ? 0 : x) }),
   'merged-lse-zero': () => ({ mergedLse: (x) => (x === -Infinity ? 0 : x) }),
   'merged-lse-plus-infinity': () => ({ mergedLse: (x) => (x === -Infinity ? Infinity : x) }),
+  'empty-rows-nan': () => ({ emptyOut: NaN }),
+  'merged-lse-nan': () => ({ mergedLse: (x) => (x === -Infinity ? NaN : x) }),
 };
 
 describe('a merge', () => {
@@ -167,6 +172,13 @@ describe('a merge', () => {
     const { verdict } = judge(parts, { out: mixed, lse });
     expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id: 'unexplained' } });
     expect(verdict.sentence).toMatch(/head 1, query/);
+  });
+
+  it('is not said to have rows without keys as 0/0 where a row with keys is NaN too', () => {
+    const parts = drawParts(testSeed, 4);
+    const { out, lse } = merge(parts, { emptyOut: NaN });
+    const { verdict } = judge(parts, { out: out.fill(NaN, shape.dim, 2 * shape.dim), lse });
+    expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id: 'unexplained' } });
   });
 
   it('is no pass without an output', () => {

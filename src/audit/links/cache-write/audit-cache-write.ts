@@ -132,11 +132,17 @@ function factorCheck(judged: JudgedWrite, isExplained: boolean): LinkCheck[] {
 }
 
 function byteCheck({ others, write }: JudgedWrite): LinkCheck {
+  const inputs = write.parts.flatMap(({ scaling }) =>
+    scaling?.rule === 'given' ? [scaling.factors.buffer] : [],
+  );
+  const missing = [...write.after.keys()].filter(
+    (name) => write.before?.has(name) !== true && !inputs.includes(name),
+  );
   const unknown =
     write.before === null
       ? 'the cache before the write is not given'
-      : [...write.after.keys()].some((name) => write.before?.has(name) !== true)
-        ? `there is nothing of ${[...write.after.keys()].filter((name) => write.before?.has(name) !== true).join(', ')} before the write`
+      : missing.length > 0
+        ? `there is nothing of ${missing.join(', ')} before the write`
         : null;
   const [first] = others?.first ?? [];
   const changed = others?.changed ?? 0;

@@ -6,7 +6,7 @@ import { RequestError } from '../../../request-error.js';
 import type { LinkReader } from './link-reader.js';
 
 const names = {
-  tensors: ['out_partial', 'lse_partial', 'out', 'lse'],
+  tensors: ['out_partial', 'lse_partial', 'out', 'lse', 'output_scale'],
   notes: ['lse_base', 'partial_lse_base', 'layout'],
 } as const;
 
@@ -59,6 +59,10 @@ function shapeOf(file: LinkFile, { shape }: Tensor, order: 'bhsd' | 'bshd'): Mer
 export const mergeLink: LinkReader = {
   names,
   judge: async (file) => {
+    if (file.has('output_scale'))
+      file.refuse(
+        'has output_scale: a merged O that is divided by a factor is not judged; give the O of a merge without one',
+      );
     const partial = await file.numbers('out_partial');
     const partialLse = await file.numbers('lse_partial');
     const order = file.note('layout', parseOrder) ?? 'bhsd';
