@@ -8,8 +8,10 @@ import type { CheckList } from '../../src/cli/check/publish.js';
 import type { CheckReport } from '../../src/report/json/check/index.js';
 import { validateCheckReport } from '../../src/report/validation/index.js';
 import { testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
+const inTurn = turns(import.meta.url);
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-recurrent-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -26,7 +28,7 @@ async function reported(...options: readonly string[]) {
 
 describe('flashproof check --contract recurrent, an emulated kernel', () => {
   // A check that outlives its test would write into the next one's output.
-  it(
+  inTurn(
     'passes one that computes linear attention, with its gradients',
     { timeout: 300_000 },
     async () => {
@@ -181,39 +183,47 @@ describe('a divided check of linear attention', () => {
     ...['--property', 'within-bound,determinism,zero-strength', '--regime', 'one-token'],
   ];
 
-  it('finds what one finds that is not, in shards, merged, and from a journal', async () => {
-    const whole = await reported(...asked);
-    const parts = [1, 2].map((index) => join(scratch, `part-${index}.json`));
-    for (const [i, part] of parts.entries()) {
-      const shard = ['--shard', `${i + 1}/2`, '--save-dir', join(scratch, 'failures')];
-      await runInProcess(...recurrent, ...asked, ...shard, '--json', part);
-    }
-    const merged = await runInProcess('merge', ...parts, '--json', '-');
-    expect(merged.status).toBe(1);
-    const report = JSON.parse(merged.stdout) as CheckReport;
-    await validateCheckReport(report);
-    expect(report.shards).toEqual({ count: 2, included: [1, 2], outOfTime: [] });
-    expect(found(report)).toEqual(found(whole.report));
-    expect(report.properties.map(({ result }) => result)).toEqual([
-      ...['violated', 'holds', 'violated'],
-    ]);
-    const journal = ['--journal', join(scratch, 'check.journal')];
-    await reported(...asked, ...journal);
-    const again = await reported(...asked, ...journal);
-    expect(found(again.report)).toEqual(found(whole.report));
-  });
+  inTurn(
+    'finds what one finds that is not, in shards, merged, and from a journal',
+    { timeout: 300_000 },
+    async () => {
+      const whole = await reported(...asked);
+      const parts = [1, 2].map((index) => join(scratch, `part-${index}.json`));
+      for (const [i, part] of parts.entries()) {
+        const shard = ['--shard', `${i + 1}/2`, '--save-dir', join(scratch, 'failures')];
+        await runInProcess(...recurrent, ...asked, ...shard, '--json', part);
+      }
+      const merged = await runInProcess('merge', ...parts, '--json', '-');
+      expect(merged.status).toBe(1);
+      const report = JSON.parse(merged.stdout) as CheckReport;
+      await validateCheckReport(report);
+      expect(report.shards).toEqual({ count: 2, included: [1, 2], outOfTime: [] });
+      expect(found(report)).toEqual(found(whole.report));
+      expect(report.properties.map(({ result }) => result)).toEqual([
+        ...['violated', 'holds', 'violated'],
+      ]);
+      const journal = ['--journal', join(scratch, 'check.journal')];
+      await reported(...asked, ...journal);
+      const again = await reported(...asked, ...journal);
+      expect(found(again.report)).toEqual(found(whole.report));
+    },
+  );
 });
 
 describe('flashproof check --contract recurrent, a live kernel', () => {
-  it('passes one that computes the recurrence, for any family and shape', async () => {
-    const { status, report } = await reported(
-      ...live('none'),
-      ...['--runs', '2', '--seed', String(testSeed)],
-    );
-    expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
-    expect(status).toBe(0);
-    expect(report.kernel.command).toContain('recurrent-protocol-kernel.mjs');
-  });
+  inTurn(
+    'passes one that computes the recurrence, for any family and shape',
+    { timeout: 300_000 },
+    async () => {
+      const { status, report } = await reported(
+        ...live('none'),
+        ...['--runs', '2', '--seed', String(testSeed)],
+      );
+      expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
+      expect(status).toBe(0);
+      expect(report.kernel.command).toContain('recurrent-protocol-kernel.mjs');
+    },
+  );
 
   const faults: readonly (readonly [fault: string, statement: RegExp])[] = [
     ['no-decay', /final state|output/],

@@ -8,8 +8,10 @@ import {
   type Problem,
 } from '../../../src/problem/index.js';
 import { filledProblem } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { attendListed, type ListedKey, type ListPlace } from './listed-attention.js';
 
+const inTurn = turns(import.meta.url);
 const random = randomValues(20_381);
 
 /** `count` of 0, 1, … up to `of` − 1 in a random order, and −1 up to `length` among them. */
@@ -179,7 +181,7 @@ describe('an audit of attention over lists', () => {
     expect(judgeOutputs(blocks, ofBlocks).verdict).toMatchObject({ pass: true });
   });
 
-  it.each(keyFaults.map(([id, change], index) => ({ id, change, index })))(
+  inTurn.each(keyFaults.map(([id, change], index) => ({ id, change, index })))(
     'names $id ($index)',
     ({ id, change }) => {
       const problem = withKeys();
@@ -189,7 +191,7 @@ describe('an audit of attention over lists', () => {
     },
   );
 
-  it.each(blockFaults.map(([id, change], index) => ({ id, change, index })))(
+  inTurn.each(blockFaults.map(([id, change], index) => ({ id, change, index })))(
     'names $id of blocks ($index)',
     ({ id, change }) => {
       const problem = withBlocks();

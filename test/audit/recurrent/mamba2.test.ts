@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   applicableFaults,
   findRecurrentModel,
@@ -21,6 +21,9 @@ import {
 import { drawnInputs } from '../../oracles/recurrent/drawn-recurrences.js';
 import { mamba2Problem, type DrawnMamba2 } from '../../setup/mamba2-problems.js';
 import { tensor } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const it = turns(import.meta.url);
 
 /** What a model gives, in its formats. */
 function resultsOf(

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   checkRecurrentKernel,
   plainRecurrence,
@@ -11,7 +11,10 @@ import {
 } from '../../../properties/recurrent/index.js';
 import type { RecurrentResults, Tensor } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { modelKernel } from './models.js';
+
+const it = turns(import.meta.url);
 
 const naive = modelKernel('naive-recurrent');
 
