@@ -36,6 +36,8 @@ export interface GivenMerge {
   readonly out: StoredNumbers | null;
   /** [batch, heads, queries], natural logarithms; null where it is not given. */
   readonly lse: StoredNumbers | null;
+  /** Whose LSEs were in base 2 before, as the report says: "the parts", "the merged LSE". */
+  readonly ofBase2?: readonly string[];
 }
 
 /** Rows that use more than their bound. */
@@ -182,6 +184,7 @@ export function auditMerge(given: GivenMerge): LinkAudit {
       ...(batch === 1 ? [] : [`batch ${batch}`]),
       `${heads} ${heads === 1 ? 'head' : 'heads'}, ${queries} ${queries === 1 ? 'query' : 'queries'}, dim ${dim}`,
       ...(out === null ? [] : [`O ${out.format}`]),
+      ...(given.ofBase2 ?? []).map((whose) => `LSEs of ${whose} in base 2`),
     ].join(', '),
     settings: { parts: parts.splits, ...shape },
     checks,

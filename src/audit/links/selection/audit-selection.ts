@@ -254,12 +254,27 @@ function explain(given: GivenSelection, options: SelectionOptions, tally: Tally)
   );
 }
 
+/** "rows see 985 to 1000", where some do not see all, and what every row lists. */
+function limitWords({ first, end, forced, shape }: SelectionProblem): string[] {
+  const seen = Array.from(end, (one, row) => Math.max(0, one - Math.max(0, first[row])));
+  const least = seen.reduce((a, b) => Math.min(a, b), shape.candidates);
+  const most = seen.reduce((a, b) => Math.max(a, b), 0);
+  const always = [...(forced.first ? ['first'] : []), ...(forced.last ? ['last'] : [])];
+  return [
+    ...(least === shape.candidates
+      ? []
+      : [`rows see ${least === most ? least : `${least} to ${most}`}`]),
+    ...(always.length === 0 ? [] : [`rows list their ${always.join(' and ')} whatever it scores`]),
+  ];
+}
+
 function describe({ problem }: GivenSelection): string {
   const { shape, law, count, blockSize, reduction } = problem;
   const { batch, queries, heads, candidates } = shape;
   const { queryHeads, keyHeads, dim } = headsOf(problem);
   return [
     `the ${count} largest of ${candidates} ${blockSize > 1 ? `blocks of ${blockSize} keys` : 'keys'}`,
+    ...limitWords(problem),
     `scores ${law}`,
     ...(batch === 1 ? [] : [`batch ${batch}`]),
     `${queries} ${queries === 1 ? 'query' : 'queries'}`,

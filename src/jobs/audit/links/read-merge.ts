@@ -106,6 +106,10 @@ export const mergeLink: LinkReader = {
         lse: headsFirst(decodeTensor(partialLse), shape, 1, order).map((x) => x * bases.partial),
       },
       out: await read('out', dim),
+      ofBase2: [
+        ...(bases.partial === 1 ? [] : ['the parts']),
+        ...(bases.merged === 1 ? [] : ['the merge']),
+      ],
       lse: lse && { ...lse, values: lse.values.map((x) => x * bases.merged) },
     });
   },
