@@ -10,7 +10,9 @@ import type { AuditsReport, RecurrentReport } from '../../src/report/json/index.
 import { validateFileReport } from '../../src/report/validation/index.js';
 import { unpackRecurrence } from '../fixtures/recurrent-captures.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
 
+const inTurn = turns(import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-audit-recurrent-'));
 const at = (name: string) => join(folder, name);
 const packed = 'simple-gla-packed.safetensors';
@@ -50,34 +52,37 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 describe('an audit of a captured kernel of linear attention', () => {
-  it('passes all results under a prefix, with gradients, and writes documents that say the same', async () => {
-    const { status, stdout } = await audit(
-      ...[at(stated), '--results', 'chunk', '--json', at('out.json')],
-      ...['--junit', at('out.xml'), '--html', at('out.html')],
-    );
-    expect(status).toBe(0);
-    const report = await written('out.json');
-    await validateFileReport(report);
-    expect(report.kind).toBe('recurrent-audit');
-    const names = report.quantities.map(({ name }) => name);
-    // A gated delta rule with a state and a gradient of the output has every quantity but Mamba-2's.
-    expect(names).toEqual(
-      Object.keys(recurrentQuantities).filter((name) => !/^d(dt|A|D)/.test(name)),
-    );
-    expect(report.inputs.outputs.map(({ tensor }) => tensor)).toEqual([
-      ...names.map((name) => `chunk.${name}`),
-      'dout',
-    ]);
-    for (const { label, elements } of report.quantities)
-      expect(stdout).toMatch(new RegExp(`^  ${label} +${String(elements.elements)} +0 `, 'm'));
-    const junit = await readFile(at('out.xml'), 'utf8');
-    const html = await readFile(at('out.html'), 'utf8');
-    expect(junit).toContain('failures="0"');
-    for (const { label } of report.quantities) {
-      expect(junit).toContain(`name="${label} element bound"`);
-      expect(html).toContain(label);
-    }
-  });
+  inTurn(
+    'passes all results under a prefix, with gradients, and writes documents that say the same',
+    async () => {
+      const { status, stdout } = await audit(
+        ...[at(stated), '--results', 'chunk', '--json', at('out.json')],
+        ...['--junit', at('out.xml'), '--html', at('out.html')],
+      );
+      expect(status).toBe(0);
+      const report = await written('out.json');
+      await validateFileReport(report);
+      expect(report.kind).toBe('recurrent-audit');
+      const names = report.quantities.map(({ name }) => name);
+      // A gated delta rule with a state and a gradient of the output has every quantity but Mamba-2's.
+      expect(names).toEqual(
+        Object.keys(recurrentQuantities).filter((name) => !/^d(dt|A|D)/.test(name)),
+      );
+      expect(report.inputs.outputs.map(({ tensor }) => tensor)).toEqual([
+        ...names.map((name) => `chunk.${name}`),
+        'dout',
+      ]);
+      for (const { label, elements } of report.quantities)
+        expect(stdout).toMatch(new RegExp(`^  ${label} +${String(elements.elements)} +0 `, 'm'));
+      const junit = await readFile(at('out.xml'), 'utf8');
+      const html = await readFile(at('out.html'), 'utf8');
+      expect(junit).toContain('failures="0"');
+      for (const { label } of report.quantities) {
+        expect(junit).toContain(`name="${label} element bound"`);
+        expect(html).toContain(label);
+      }
+    },
+  );
 
   it('judges what is named alone, of packed sequences too', async () => {
     const { status } = await audit(at(packed), ...forward, '--json', at('named.json'), '-q');
@@ -87,7 +92,7 @@ describe('an audit of a captured kernel of linear attention', () => {
     expect(problem.sequences).toEqual([37, 64, 59]);
   });
 
-  it('fails where an element is off, with its cause in every document', async () => {
+  inTurn('fails where an element is off, with its cause in every document', async () => {
     const file = await remade(packed, 'wrong.safetensors', (tensor, name) => {
       if (name !== 'recurrent.out') return tensor;
       const data = tensor.data.slice();
@@ -105,7 +110,7 @@ describe('an audit of a captured kernel of linear attention', () => {
 });
 
 describe('the lie of the tensors of a recurrence', () => {
-  it('is the same problem with heads before tokens, and with states value first', async () => {
+  inTurn('is the same problem with heads before tokens, and with states value first', async () => {
     const turned = await remade(
       stated,
       'turned.safetensors',

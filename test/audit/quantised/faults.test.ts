@@ -15,7 +15,9 @@ import {
 } from '../../../src/audit/index.js';
 import { decodeTensor, encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
+import { turns } from '../../setup/turns.js';
 
+const inTurn = turns(import.meta.url);
 const queries = 160;
 
 /** Two heads whose keys have a mean, so that smoothing does something. */
@@ -93,7 +95,7 @@ describe.each(Object.entries(declarations))('a kernel that declares %s', (name, 
   const faults = quantisationFaults.filter(
     (fault) => (fault.applies?.(declared, problem) ?? true) && !shownBefore(fault),
   );
-  it.each(faults.map((fault) => [fault.statement, fault] as const))(
+  inTurn.each(faults.map((fault) => [fault.statement, fault] as const))(
     'fails where %s',
     (_, fault) => {
       const { lseShift } = quantisedInputs(problem, declared);

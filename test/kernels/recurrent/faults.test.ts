@@ -19,7 +19,9 @@ import { randomValues } from '../../../properties/problems/values.js';
 import { tensor } from '../../setup/problems.js';
 import { exactChunked, exactRecurrent } from './arithmetics.js';
 import { recurrence, type Range } from '../../oracles/recurrent/drawn-recurrences.js';
+import { turns } from '../../setup/turns.js';
 
+const inTurn = turns(import.meta.url);
 type Results = RecurrentResults<Float64Array>;
 
 /** Gates between −0.2 and 0, some lower, strengths between 0.1 and 1, keys of length 1.3 or so: nothing is forgotten at once. */
@@ -157,7 +159,7 @@ it.each(recurrentFaults.map((fault) => [fault.id, fault] as const))(
 );
 
 describe('on a problem', () => {
-  it.each(cases.map((one, i) => [one.problem.family, i] as const))(
+  inTurn.each(cases.map((one, i) => [one.problem.family, i] as const))(
     'of %s, tells each fault that changes anything from all others',
     (_, i) => {
       const alike: string[] = [];
@@ -184,7 +186,7 @@ const ofFormats = [
   'state-bf16-in-gradients',
 ];
 
-it.each(['gated-delta', 'kda'] as const)(
+inTurn.each(['gated-delta', 'kda'] as const)(
   'predicts the same from both forms, of %s with decays of 0 too',
   (family) => {
     const forgetful = (uniform: number) => (uniform > 0.97 ? -Infinity : mild.gate(uniform));
