@@ -1,4 +1,10 @@
-export { explainingFaults, lseShares, outShares, type MergeJudgement } from './judge-merge.js';
+export {
+  explainingFaults,
+  lseShares,
+  outShares,
+  weightError,
+  type MergeJudgement,
+} from './judge-merge.js';
 export { mergedLseFaults, mergeFaults, type MergeFault } from './merge-faults.js';
 export { judgeSplits, type JudgedSplits, type SplitAudit } from './judge-splits.js';
 export { mergeParts, type MergedParts, type PartialResults } from './merge-parts.js';

@@ -31,7 +31,7 @@ const underflow = 2 ** -126;
  * factors of both, each within 2^-24 of |l_s| or |m|; the exponential errs by some ulps. Relative, and doubled, since weights
  * stand above and below the bar; the sums over the parts and the quotient are a roundoff for each part.
  */
-function weightError({ splits, rows, lse }: PartialResults, row: number): number {
+export function weightError({ splits, rows, lse }: PartialResults, row: number): number {
   let largest = 0;
   for (let split = 0; split < splits; split++) {
     const size = Math.abs(lse[split * rows + row]);

@@ -181,6 +181,25 @@ describe('a merge', () => {
     expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id: 'unexplained' } });
   });
 
+  it('is no pass where nothing has a bound: NaN in, NaN out, and LSEs that fp32 cannot weigh', () => {
+    const parts = drawParts(testSeed, 3, false);
+    const nan = { ...parts, lse: parts.lse.map(() => NaN) };
+    const all = {
+      out: new Float64Array(rows * shape.dim).fill(NaN),
+      lse: new Float64Array(rows).fill(NaN),
+    };
+    expect(judge(nan, all).verdict.status).toBe('NOT JUDGED');
+    const huge = { ...parts, lse: parts.lse.map((x) => 1e9 + 1e7 * x) };
+    const zeros = { out: new Float64Array(rows * shape.dim), lse: huge.lse.slice(0, rows) };
+    expect(judge(huge, zeros).verdict.status).not.toBe('PASS');
+    const one = { ...parts, lse: parts.lse.map((x, i) => (i % rows === 4 ? NaN : x)) };
+    const made = merge(one);
+    const { verdict, checks } = judge(one, made);
+    expect(verdict.status).toBe('PASS');
+    expect(checks[0]).toMatchObject({ checked: rows - 1 });
+    expect(verdict.notes.join()).toContain('1 rows are not judged');
+  });
+
   it('is no pass without an output', () => {
     const parts = drawParts(testSeed, 3);
     const { verdict } = auditMerge({ shape, parts, out: null, lse: null });

@@ -254,6 +254,19 @@ describe('a selection', () => {
     expect(of('highest-index').verdict.status).toBe('FAIL');
   });
 
+  it('is not judged where no score decides: equal ones, infinite ones, scores without a bound', () => {
+    const inputs = ofIndexer(testSeed);
+    const indices = select(inputs);
+    for (const q of [inputs.q.map(() => 0), inputs.q.map(() => Infinity)])
+      expect(judge({ ...inputs, q }, indices).verdict.status).toBe('NOT JUDGED');
+    const vast = { ...inputs, q: inputs.q.map((x) => x * 2 ** 120) };
+    const { verdict } = auditSelection(
+      { problem: problemOf(vast), results: { indices: select(inputs) } },
+      { arithmetic: { ...arithmetic, scores: 'fp16' }, promises: noPromises, seed: 1 },
+    );
+    expect(verdict.status).not.toBe('PASS');
+  });
+
   it('is not judged where every score is NaN', () => {
     const inputs = ofIndexer(testSeed);
     const poisoned = { ...inputs, q: inputs.q.map(() => NaN) };

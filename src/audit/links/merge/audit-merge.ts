@@ -8,6 +8,7 @@ import {
   mergedLseFaults,
   mergeParts,
   outShares,
+  weightError,
   type MergedParts,
   type PartialResults,
 } from '../../splits/index.js';
@@ -90,9 +91,29 @@ function outStatement(
   return `O at ${rowWords(row, shape)}, column ${most}: got ${formatNumber(values[at])}, the merge of the parts is ${formatNumber(merged.out[at])}`;
 }
 
+/** The largest error of weights, relative, with which a bound of a merge says something: at 1 zeros would pass. */
+const mostWeightError = 0.5;
+
+/** Number of rows that pass without being judged: their merge is NaN, as are their parts, or LSEs are so large that fp32 has no bound. */
+function unjudgedRows(
+  shares: Float64Array,
+  parts: PartialResults,
+  { lse, out }: MergedParts,
+): number {
+  const { rows, dim } = parts;
+  let count = 0;
+  for (let row = 0; row < rows; row++) {
+    const exact = out.subarray(row * dim, (row + 1) * dim);
+    const isNaN = Number.isNaN(lse[row]) || exact.some(Number.isNaN);
+    if (shares[row] <= 1 && (isNaN || weightError(parts, row) > mostWeightError)) count++;
+  }
+  return count;
+}
+
 function checkOf(
   name: 'out' | 'lse',
   shares: Float64Array | null,
+  unjudged: number,
   statement: (row: number) => string,
 ): LinkCheck {
   const rows = shares === null ? [] : wrongRows(shares);
@@ -103,13 +124,18 @@ function checkOf(
     label,
     parts: 'rows',
     claim: `${label} is the merge of its parts`,
-    checked: shares?.length ?? 0,
+    checked: (shares?.length ?? 0) - unjudged,
     wrong: rows.length,
     free: 0,
     worstShare: worst === null || shares === null ? null : shares[worst],
     statement: rows.length === 0 || worst === null ? null : statement(worst),
     isWorstCase: true,
-    unjudged: shares === null ? `no merged ${label} was given` : null,
+    unjudged:
+      shares === null
+        ? `no merged ${label} was given`
+        : unjudged === shares.length
+          ? `no row of ${label} has a bound`
+          : null,
     isRequired: name === 'out',
   };
 }
@@ -153,6 +179,18 @@ function emptyRows({ parts }: GivenMerge): number {
   return empty;
 }
 
+/** Remarks on rows that are right or wrong by no bound of rounding. */
+function notesOf(empty: number, unjudged: number): string[] {
+  return [
+    ...(empty === 0 ? [] : [`${empty} rows have no key in any part, and have to be (0, −∞)`]),
+    ...(unjudged === 0
+      ? []
+      : [
+          `${unjudged} rows are not judged: NaN in their parts, or LSEs beyond what fp32 can weigh`,
+        ]),
+  ];
+}
+
 /**
  * Judges a merge of partial results: O = Σ e^(l_s − m) O_s / Σ e^(l_s − m) and L = m + ln Σ e^(l_s − m), each element against the
  * error bound of a merge in fp32 with exponentials and logarithms of some ulps, and the rounding of the output.
@@ -164,13 +202,16 @@ export function auditMerge(given: GivenMerge): LinkAudit {
     out: out === null ? null : outShares(parts, merged, out, 'nearest'),
     lse: lse === null ? null : lseShares(parts, merged, lse),
   };
+  const unjudged = (one: Float64Array | null) =>
+    one === null ? 0 : unjudgedRows(one, parts, merged);
   const checks = [
-    checkOf('out', shares.out, (row) =>
+    checkOf('out', shares.out, unjudged(shares.out), (row) =>
       out === null ? '' : outStatement(row, out, merged, shape),
     ),
     checkOf(
       'lse',
       shares.lse,
+      unjudged(shares.lse),
       (row) =>
         `the LSE at ${rowWords(row, shape)}: got ${formatNumber(lse?.values[row] ?? NaN)}, the merge of the parts is ${formatNumber(merged.lse[row])}`,
     ),
@@ -191,7 +232,7 @@ export function auditMerge(given: GivenMerge): LinkAudit {
     verdict: reachLinkVerdict(
       checks,
       () => explain(given, shares),
-      empty === 0 ? [] : [`${empty} rows have no key in any part, and have to be (0, −∞)`],
+      notesOf(empty, Math.max(unjudged(shares.out), unjudged(shares.lse))),
     ),
     arithmetic:
       'weights, sums and quotients in fp32, exponentials within 2^-21, and one rounding of the output',

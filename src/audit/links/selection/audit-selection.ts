@@ -126,6 +126,22 @@ interface Tally {
   readonly judged: readonly JudgedRow[];
 }
 
+/** The reason why nothing of a check was judged; null where something was. */
+function unjudgedReason(
+  fault: RowFault,
+  { law }: SelectionProblem,
+  defined: readonly JudgedRow[],
+): string | null {
+  if (fault === 'ties' && law !== 'given')
+    return 'only scores that are given are equal for certain';
+  if (fault !== 'largest') return null;
+  if (defined.length === 0) return 'every row has a score that is NaN or has no bound';
+  const sum = (of: 'listed' | 'free') => defined.reduce((all, row) => all + row[of], 0);
+  return sum('listed') > 0 && sum('free') === sum('listed')
+    ? 'no score decides: any list of as many would be right'
+    : null;
+}
+
 function checksOf(
   { problem, results }: GivenSelection,
   { promises }: SelectionOptions,
@@ -133,7 +149,6 @@ function checksOf(
 ): LinkCheck[] {
   const words = wordsOf(problem);
   const defined = judged.filter(({ isUndefined }) => !isUndefined);
-  const nan = judged.length - defined.length;
   const listed = defined.reduce((sum, row) => sum + row.listed, 0);
   const isAsked: Readonly<Record<RowFault, boolean>> = {
     range: true,
@@ -170,12 +185,7 @@ function checksOf(
         worstShare: null,
         statement: most === null ? null : statementOf(fault, most, problem),
         isWorstCase: true,
-        unjudged:
-          fault === 'ties' && problem.law !== 'given'
-            ? 'only scores that are given are equal for certain'
-            : fault === 'largest' && nan > 0 && defined.length === 0
-              ? 'every row has a score that is NaN'
-              : null,
+        unjudged: unjudgedReason(fault, problem, defined),
         isRequired: fault === 'largest',
       };
     });
@@ -321,7 +331,9 @@ export function auditSelection(given: GivenSelection, options: SelectionOptions)
   const nan = judged.filter(({ isUndefined }) => isUndefined).length;
   const notes = [
     ...(rows.length < all ? [`${rows.length} sampled rows of ${all} are judged`] : []),
-    ...(nan > 0 ? [`${nan} rows have a score that is NaN, of which nothing is the largest`] : []),
+    ...(nan > 0
+      ? [`${nan} rows have a score that is NaN or has no bound, and are not judged`]
+      : []),
   ];
   return {
     contract: 'selection',

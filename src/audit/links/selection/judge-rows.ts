@@ -54,10 +54,10 @@ export interface JudgedRow {
   /** Number of wrong places by fault, those of no fault left out. */
   readonly wrong: Partial<Record<RowFault, number>>;
   readonly witness: Partial<Record<RowFault, Witness>>;
-  /** Number of valid places; of these those that exact scores would not select. */
+  /** Number of valid places; of these those that a candidate left out could have in their place. */
   readonly listed: number;
   readonly free: number;
-  /** Whether a score is NaN, so that nothing says which are the largest. */
+  /** Whether a score is NaN or has no bound, so that nothing says which are the largest. */
   readonly isUndefined: boolean;
 }
 
@@ -97,12 +97,6 @@ function placesOf(
   return { chosen: [...seen], wrong, witness };
 }
 
-/** The k-th largest of some numbers; −∞ where there are fewer. */
-function kthLargest(values: Float64Array, k: number): number {
-  if (k > values.length) return -Infinity;
-  return values.toSorted()[values.length - k];
-}
-
 /** The candidates of a row: their intervals, which of them it sees, and which are listed. */
 interface Candidates extends ScoreIntervals {
   readonly from: number;
@@ -110,11 +104,25 @@ interface Candidates extends ScoreIntervals {
   readonly isChosen: Uint8Array;
 }
 
-/** How many listed candidates have to give way to larger ones, with the worst of each; −1 where there are none. */
-function swapsOf(
-  chosen: readonly number[],
-  { low, high, from, to, isChosen }: Candidates,
-): { readonly count: number; readonly listed: number; readonly left: number } {
+/** Whether all scores have bounds: NaN has none, and an infinite one would let any list pass. */
+function areBounded({ low, high, from, to }: Omit<Candidates, 'isChosen'>): boolean {
+  for (let j = from; j < to; j++)
+    if (!(low[j] === high[j] || high[j] - low[j] < Infinity)) return false;
+  return true;
+}
+
+/** What a list leaves to be said by scores. */
+interface Swaps {
+  /** Listed candidates that have to give way to larger ones. */
+  readonly count: number;
+  /** Listed candidates that do not have to be larger than all that were left out. */
+  readonly open: number;
+  /** The worst of each; −1 where there are none. */
+  readonly listed: number;
+  readonly left: number;
+}
+
+function swapsOf(chosen: readonly number[], { low, high, from, to, isChosen }: Candidates): Swaps {
   const rest = Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i).filter(
     (j) => isChosen[j] === 0,
   );
@@ -123,10 +131,12 @@ function swapsOf(
   // What was left out with the largest least score, and what was chosen with the smallest greatest one.
   const left = extreme(rest, (a, b) => low[a] > low[b]);
   const listed = extreme(chosen, (a, b) => high[a] < high[b]);
-  if (left < 0 || listed < 0) return { count: 0, listed, left };
+  if (left < 0 || listed < 0) return { count: 0, open: 0, listed, left };
+  const most = rest.reduce((a, j) => Math.max(a, high[j]), -Infinity);
+  const open = chosen.filter((j) => low[j] <= most).length;
   const below = chosen.filter((j) => high[j] < low[left]).length;
   const above = rest.filter((j) => low[j] > high[listed]).length;
-  return { count: Math.min(below, above), listed, left };
+  return { count: Math.min(below, above), open, listed, left };
 }
 
 /** Makes a judge of lists, a row at a time: what the arithmetic leaves free is right. */
@@ -164,16 +174,13 @@ export function rowJudge(
         leftScore: values[other] ?? NaN,
       };
     };
-    const visible = values.subarray(from, Math.max(from, to));
-    if (visible.some(Number.isNaN))
+    if (!areBounded({ low, high, from, to }))
       return { wrong, witness, listed: chosen.length, free: 0, isUndefined: true };
     note('count', Math.abs(places.filter((index) => index !== -1).length - wanted), -1, -1);
     isChosen.fill(0);
     for (const index of chosen) isChosen[index] = 1;
     const swapped = swapsOf(chosen, { low, high, from, to, isChosen });
     note('largest', swapped.count, swapped.listed, swapped.left);
-    const threshold = kthLargest(visible, wanted);
-    const free = chosen.filter((j) => values[j] < threshold).length;
     if (promises.isSorted) noteOrder(places, { low, high }, note);
     if (promises.ties !== 'any')
       noteTies(problem, { chosen: isChosen, from, to, ties: promises.ties, values }, note);
@@ -183,7 +190,7 @@ export function rowJudge(
       wrong,
       witness,
       listed: chosen.length,
-      free: Math.max(0, free - swapped.count),
+      free: Math.max(0, swapped.open - swapped.count),
       isUndefined: false,
     };
   };
