@@ -74,6 +74,19 @@ describe('flashproof audit of a cache write', () => {
     expect(status).toBe(1);
   });
 
+  it('does not pass a cache that is as it was before', async () => {
+    const tensors = dumpOf(drawPlan(1, fixed));
+    const unchanged = Object.fromEntries(
+      Object.entries(tensors).map(([name, tensor]) => [
+        name,
+        tensors[name.replace(/_before$/, '')] ?? tensor,
+      ]),
+    );
+    const { status, stdout } = await runInProcess('audit', await file(unchanged));
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/NOT JUDGED: no byte of the cache changed/);
+    expect(status).toBe(1);
+  });
+
   it('does not pass factors that follow no rule', async () => {
     const plan = drawPlan(2, fixed);
     const path = await file(dumpOf(plan, { factor: (amax, right) => right * (1.1 + amax / 7) }));

@@ -53,6 +53,15 @@ function slotCheck({ write, wrongSlots, sharedSlots }: JudgedWrite): LinkCheck {
   };
 }
 
+/** Whether every buffer is known to be as it was before the write. */
+function isUntouched({ before, after }: CacheWrite): boolean {
+  if (before === null) return false;
+  return [...after].every(([name, bytes]) => {
+    const old = before.get(name);
+    return old !== undefined && bytes.every((byte, i) => byte === old[i]);
+  });
+}
+
 function numberCheck(judged: JudgedWrite): LinkCheck {
   const { counts, wrongRows } = judged;
   const first = wrongRows.find((row) => row.judged.firstWrong !== null);
@@ -71,7 +80,9 @@ function numberCheck(judged: JudgedWrite): LinkCheck {
       first === undefined || misfit === null
         ? null
         : `${counts.wrong} of ${counts.judged} stored numbers are no correct roundings${where === '' ? '' : ` (${where})`}; ${misfitWords(judged, first, misfit, 'column')}`,
-    unjudged: null,
+    unjudged: isUntouched(judged.write)
+      ? 'no byte of the cache changed, so that a kernel that writes nothing would pass'
+      : null,
     isRequired: true,
   };
 }
