@@ -62,6 +62,7 @@ export {
   parseWindow,
   problemLayout,
   problemNote,
+  type Layout,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';

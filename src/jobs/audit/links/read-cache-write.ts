@@ -23,6 +23,7 @@ import {
 } from './cache-fields.js';
 import { placedFactors, positive } from './cache-factors.js';
 import type { LinkReader } from './link-reader.js';
+import { oneOf } from './one-of.js';
 
 const buffers = [
   'key_cache',
@@ -49,16 +50,6 @@ const names = {
     ...['rope_layout', 'norm_epsilon', 'norm_offset', 'prologue_format'],
   ],
 } as const;
-
-/** A word of a list. @throws RequestError for another */
-function oneOf<Word extends string>(words: readonly Word[]) {
-  return (text: string, where: string): Word => {
-    const word = words.find((known) => known === text.trim().toLowerCase().replaceAll('_', '-'));
-    if (word === undefined)
-      throw new RequestError(`${where} is ${quoted(text)}; give one of ${words.join(', ')}`);
-    return word;
-  };
-}
 
 /** "amax:1e-10", "factor:1e-12", "none". */
 function parseFloor(text: string, where: string): FactorFloor | 'none' {
