@@ -2,8 +2,9 @@
 
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .caches import assert_cache_write, audit_cache_write
-from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
+from .checks import CheckReport, Promises, Replay, assert_kernel, check, laws, replay
 from .judged_recurrent import JudgedRecurrent, judged_recurrent
+from .kernel_host import Declined
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
 from .report import Finding, Report
