@@ -1,5 +1,6 @@
 export {
   recurrentPresets,
+  recurrentStateFormats,
   type RecurrentDeclaration,
   type RecurrentPreset,
 } from './declaration.js';
@@ -8,6 +9,7 @@ export { type JudgedRecurrence } from './judge-recurrence.js';
 export {
   auditRecurrent,
   auditRecurrentApart,
+  whyUnjudged,
   type GivenRecurrence,
   type RecurrentAudit,
   type RecurrentAuditOptions,

@@ -166,22 +166,37 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
   return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 32 : 24;
 }
 
+/** Why a quantity of a problem is not judged: a clause on all such quantities, and what to say to whoever gives this one; null where it is. */
+export function whyUnjudged(
+  name: RecurrentQuantityName,
+  { mamba2 }: Pick<RecurrentProblem, 'mamba2'>,
+  { batch }: Pick<RecurrentShape, 'batch'>,
+): { readonly reason: string; readonly refusal: string } | null {
+  const { isGradient, of } = recurrentQuantities[name];
+  if (mamba2?.z && isGradient) {
+    const reason = 'gradients beside a gate z are not judged';
+    return {
+      reason,
+      refusal: `${reason}, and ${name} is one; leave z out, and give the gradient before the gate as dout`,
+    };
+  }
+  if (batch === 1 || of !== 'heads') return null;
+  return {
+    reason: `sums over a batch of ${batch} are not judged`,
+    refusal: `${name} is a sum over a batch of ${batch}, and is judged of a batch of 1; give the entries as packed sequences`,
+  };
+}
+
 /** @throws RequestError for gradients of Mamba-2 that are not judged */
 function refuseGradients(
-  { mamba2 }: RecurrentProblem,
-  { batch }: RecurrentShape,
+  problem: RecurrentProblem,
+  shape: RecurrentShape,
   given: GivenRecurrences,
 ): void {
-  const gradient = given.find(({ name }) => recurrentQuantities[name].isGradient);
-  if (mamba2?.z && gradient)
-    throw new RequestError(
-      `gradients beside a gate z are not judged, and ${gradient.name} is one; leave z out, and give the gradient before the gate as dout`,
-    );
-  const sum = given.find(({ name }) => recurrentQuantities[name].of === 'heads');
-  if (batch > 1 && sum)
-    throw new RequestError(
-      `${sum.name} is a sum over a batch of ${batch}, and is judged of a batch of 1; give the entries as packed sequences`,
-    );
+  for (const { name } of given) {
+    const why = whyUnjudged(name, problem, shape);
+    if (why !== null) throw new RequestError(why.refusal);
+  }
 }
 
 /**

@@ -62,6 +62,7 @@ export {
   parseWindow,
   problemLayout,
   problemNote,
+  withoutIgnored,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
@@ -69,6 +70,8 @@ export { readProblem } from './problem/read-problem.js';
 export { unusedInputs } from './problem/unused-inputs.js';
 export {
   arrangeRecurrent,
+  asFamilyStores,
+  familyShape,
   type RecurrentArrangement,
   type RecurrentRows,
 } from './recurrence/arrangement.js';

@@ -84,6 +84,7 @@ export {
   type LinkTensor,
 } from './contracts/link-report.js';
 export {
+  createRecurrentFailureReport,
   createRecurrentReport,
   describeReportedRecurrence,
   reportedRecurrence,
