@@ -17,6 +17,7 @@ import {
   type RecurrentKernel,
 } from '../../../../properties/index.js';
 import type { RecurrentDeclaration } from '../../../audit/index.js';
+import { recurrentFamilies, type RecurrentFamily } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { RecurrenceUnderTest } from './recurrence-under-test.js';
 
@@ -133,6 +134,7 @@ export function emulatedRecurrence(
   return {
     kernel: kernelOf(model, parsed, fault),
     promises: {
+      families: Object.keys(recurrentFamilies) as RecurrentFamily[],
       gradients: true,
       deterministic: true,
       declared: declaredBySettings(parsed),
