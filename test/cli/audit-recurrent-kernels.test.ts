@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { emulateRecurrence, findRecurrentModel } from '../../kernels/index.js';
 import { randomValues } from '../../properties/problems/values.js';
 import { writeRecurrence } from '../../src/io/index.js';
 import type { RecurrentProblem } from '../../src/problem/index.js';
@@ -145,6 +146,72 @@ describe('an audit of a model of linear attention', () => {
     expect(await refusal('audit', softmax, '--kernel', 'chunked')).toMatch(
       /: chunked is a model of linear attention, and the file's metadata has no family; give --family/,
     );
+  });
+});
+
+describe('a sample of heads', () => {
+  const rows = (...options: string[]) => ['--rows', '100', '--seed', '3', ...options];
+  /** A kernel that is wrong on one of eight heads of q and k. */
+  async function writeWrong(name: string, wrongHead: number): Promise<void> {
+    const random = randomValues(3);
+    const vectors = (heads: number) => tensor('bf16', [1, 40, heads, 8], random.normal);
+    const problem: RecurrentProblem = {
+      family: 'retention',
+      q: vectors(8),
+      k: vectors(8),
+      v: vectors(16),
+    };
+    const model = findRecurrentModel('naive-recurrent')!;
+    const { out, final_state } = emulateRecurrence(problem, model.arithmetic(problem));
+    const data = out!.data.slice();
+    // The sign of an element of token 5, of the first of two value heads.
+    data[(5 * 16 + 2 * wrongHead) * 8] ^= 0x8000;
+    await writeRecurrence(at(name), {
+      problem,
+      results: { out: { ...out!, data }, final_state: final_state! },
+    });
+  }
+
+  it('are judged with all of their tokens, and the others are said not to be', async () => {
+    await writeWrong('heads', 0);
+    const { report } = await audited(at('heads'), ...rows());
+    const { sample, verdict } = report;
+    expect(sample).toMatchObject({ seed: 3, rows: 160, of: 640, ofKeyHeads: 8 });
+    expect(sample!.keyHeads).toHaveLength(2);
+    expect(verdict.sentence).toContain('160 sampled rows of 640');
+    expect(report.quantities.map(({ elements }) => elements.elements)).toEqual([160 * 8, 4 * 64]);
+    const { stdout } = await runInProcess('audit', at('heads'), ...rows());
+    expect(stdout.replace(/\s+/g, ' ')).toContain(
+      'Not judged 480 of 640 rows, those of the other heads: a fault in one head is in the sample with probability 0.25',
+    );
+    const junit = await runInProcess('audit', at('heads'), ...rows('--junit', '-'));
+    expect(junit.stdout).toContain('Not judged: 480 of 640 rows');
+  });
+
+  it('see a fault of their own, at its place, and none of another head', async () => {
+    await writeWrong('heads', 0);
+    const { sample } = (await audited(at('heads'), ...rows())).report;
+    for (let wrong = 0; wrong < 8; wrong++) {
+      await writeWrong('wrong', wrong);
+      const { status, report } = await audited(at('wrong'), ...rows());
+      const isSampled = sample!.keyHeads.includes(wrong);
+      expect([wrong, status]).toEqual([wrong, isSampled ? 1 : 0]);
+      if (!isSampled) continue;
+      expect(report.quantities[0].elements.worst?.at).toMatchObject({ head: 2 * wrong, token: 5 });
+      expect(report.verdict.sentence).toContain(`head ${2 * wrong}`);
+      expect(report.verdict.diagnosis).toBeNull();
+    }
+    expect((await audited(at('wrong'), '--rows', 'all')).status).toBe(1);
+  });
+
+  it('are heads of all batch entries, sequences and gradients', async () => {
+    const { report } = await audited(
+      ...([at(packed), '--kernel', 'chunked', '--rows', '1000'] as const),
+    );
+    // One head of q and k, of which all rows are.
+    expect(report.sample).toBeNull();
+    const whole = await audited(at('heads'), '--rows', '640');
+    expect(whole.report.sample).toBeNull();
   });
 });
 

@@ -132,6 +132,13 @@ describe('an audit of a compiled kernel of linear attention', () => {
     expect(report.quantities).toEqual([]);
   });
 
+  it('is no template for run --problem, which says so', async () => {
+    const launch = written('run', template(), ptx);
+    expect(await refusal('run', launch, '--problem', problem)).toMatch(
+      /is of linear attention \(gated-delta\); flashproof audit --launch takes a template/,
+    );
+  });
+
   it('is refused in a line where nothing is given as a result', async () => {
     const launch = written('nothing', template({ outputs: ['o', 'ht'] }), ptx);
     expect(await refusal('audit', problem, '--launch', launch)).toMatch(

@@ -4,6 +4,7 @@ export {
   type RecurrentDeclaration,
   type RecurrentPreset,
 } from './declaration.js';
+export { type HeadSample } from './head-sample.js';
 export { type RecurrentIdentity } from './judge-identity.js';
 export { type JudgedRecurrence } from './judge-recurrence.js';
 export {

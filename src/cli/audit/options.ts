@@ -378,7 +378,7 @@ export const attentionKeys = (Object.keys(auditOptions) as (keyof typeof auditOp
 const commonKeys: readonly (keyof typeof auditOptions)[] = [
   ...(['output', 'dout', 'dq', 'dk', 'dv', 'as', 'premise', 'strictPremises'] as const),
   ...(['scale', 'layout', 'cuSeqlens'] as const),
-  ...(['exec', 'kernel', 'launch', 'set', 'timeout'] as const),
+  ...(['exec', 'kernel', 'launch', 'set', 'timeout', 'rows', 'seed'] as const),
   ...anyKeys,
   ...linkKeys,
 ];

@@ -1,5 +1,6 @@
 import {
   describeFileProblem,
+  describeUnsampledHeads,
   describeWarning,
   type LinkReport,
   type RecurrentReport,
@@ -28,6 +29,9 @@ export function plainHeader(report: RecurrentReport | LinkReport): Html {
     element('h1', {}, subject(report)),
     verdictBanner(verdict.status, verdict.sentence, verdict.pass),
     element('p', { class: 'muted' }, describeFileProblem(report)),
+    report.kind === 'recurrent-audit' && report.sample !== null
+      ? element('p', { class: 'warning' }, `Not judged: ${describeUnsampledHeads(report.sample)}.`)
+      : '',
     verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
     warnings.map((warning) =>
       element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),

@@ -86,7 +86,9 @@ export {
 export {
   createRecurrentFailureReport,
   createRecurrentReport,
+  describeHeadSample,
   describeReportedRecurrence,
+  describeUnsampledHeads,
   reportedRecurrence,
   type RecurrentReport,
   type ReportedRecurrence,

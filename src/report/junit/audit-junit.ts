@@ -1,8 +1,10 @@
 import { findingTest, structureQuantity, structureTests } from '../../audit/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
 import {
+  describeHeadSample,
   describeSample,
   describeUnsampled,
+  describeUnsampledHeads,
   describeWarning,
   missingQuantities,
   type AuditReport,
@@ -265,18 +267,25 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: FileRep
   ]);
 }
 
+/** What of a sample was judged and what was not; nothing where all was. */
+function sampleLines(report: FileReport): string[] {
+  if (report.kind === 'link-audit' || report.sample === null) return [];
+  const [judged, left] =
+    report.kind === 'audit'
+      ? [describeSample(report.sample), describeUnsampled(report.sample)]
+      : [describeHeadSample(report.sample, report.problem), describeUnsampledHeads(report.sample)];
+  return [`Judged: ${judged}.`, `Not judged: ${left}.`];
+}
+
 /**
  * The rows and gradients that were not judged and the inputs that were not used, as the suite's output; nothing where
  * there are none.
  */
 function warningLines(report: FileReport): string[] {
   const { warnings } = report;
-  const { sample, gradients } =
-    report.kind === 'audit' ? report : { sample: null, gradients: undefined };
+  const gradients = report.kind === 'audit' ? report.gradients : undefined;
   const lines = [
-    ...(sample === null
-      ? []
-      : [`Judged: ${describeSample(sample)}.`, `Not judged: ${describeUnsampled(sample)}.`]),
+    ...sampleLines(report),
     ...(gradients?.notJudged ?? []).map((clause) => `Not judged: ${clause}.`),
     ...warnings.map((warning) => `Not used: ${describeWarning(warning)}.`),
   ];

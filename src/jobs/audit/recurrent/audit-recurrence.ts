@@ -143,10 +143,12 @@ export async function auditRecurrence(
   const { results, gradientInputs, notes, machine } = given;
   rejectShorterFormats(problem, results, settings);
   const { threads, falseAlarmRate } = settings;
+  const { count, seed } = settings.rows;
+  const rows = typeof count === 'number' ? { rows: count, seed } : undefined;
   const audit = await auditRecurrentApart(
     problem,
     { results, gradientInputs },
-    { declared: given.declared ?? declarationOf(file, settings), falseAlarmRate, progress },
+    { declared: given.declared ?? declarationOf(file, settings), falseAlarmRate, rows, progress },
     {
       start: (plan, parts) =>
         threads < 2

@@ -62,6 +62,17 @@ export interface ReportedRecurrentQuantity extends Pick<
   readonly structure: Reported<JudgedRecurrence['structure']>;
 }
 
+/** The heads of q and k that are judged, where those are not all, each with all of its tokens. */
+export interface ReportedHeadSample {
+  readonly seed: number;
+  /** Rows of the output that are judged, tokens of value heads, and of all. */
+  readonly rows: number;
+  readonly of: number;
+  /** The judged heads of q and k, counted over batch and heads, and the number of all. */
+  readonly keyHeads: readonly number[];
+  readonly ofKeyHeads: number;
+}
+
 /** The report of a kernel of linear attention: recurrent.schema.json. */
 export interface RecurrentReport {
   readonly kind: 'recurrent-audit';
@@ -72,6 +83,8 @@ export interface RecurrentReport {
   readonly seconds: number;
   readonly inputs: ReportHead['inputs'];
   readonly problem: ReportedRecurrence;
+  /** Null where all heads are judged, or nothing was given. */
+  readonly sample: ReportedHeadSample | null;
   readonly verdict: Omit<RecurrentAudit['verdict'], 'findings'> & {
     readonly findings: readonly ReportedFinding[];
     /** Further remarks, a clause each. */
@@ -203,6 +216,36 @@ function reportedQuantity(judged: JudgedRecurrence): ReportedRecurrentQuantity {
   };
 }
 
+function reportedHeadSample({ sample, shape }: RecurrentAudit): ReportedHeadSample | null {
+  if (sample === null) return null;
+  const { seed, rows, of, parts, ofParts } = sample;
+  const keyHeads = parts.map(({ entry, keyHead }) => entry * shape.keyHeads + keyHead);
+  return { seed, rows, of, keyHeads, ofKeyHeads: ofParts };
+}
+
+/** The most heads that are named one by one. */
+const mostNamed = 8;
+
+/** Describes the heads that were judged: a clause. */
+export function describeHeadSample(
+  { seed, rows, of, keyHeads, ofKeyHeads }: ReportedHeadSample,
+  problem: ReportedRecurrence,
+): string {
+  const named = keyHeads.length > mostNamed ? '' : ` (${keyHeads.join(', ')})`;
+  return `${rows} of ${of} rows: all tokens of ${keyHeads.length} of ${formatCount(ofKeyHeads, 'head')} of ${keyHeadWords(problem)}${named}, at random by seed ${seed}`;
+}
+
+/** Describes the heads that a sample leaves out: a clause. */
+export function describeUnsampledHeads({
+  rows,
+  of,
+  keyHeads,
+  ofKeyHeads,
+}: ReportedHeadSample): string {
+  const seen = formatNumber(keyHeads.length / ofKeyHeads);
+  return `${of - rows} of ${of} rows, those of the other heads: a fault in one head is in the sample with probability ${seen}; no cause is looked for`;
+}
+
 /** The part that reports of linear attention share. */
 function reportHead(
   problem: RecurrentProblem,
@@ -237,6 +280,7 @@ export function createRecurrentFailureReport(
 ): RecurrentReport {
   return {
     ...reportHead(problem, { shape }, provenance),
+    sample: null,
     verdict: {
       pass: false,
       ...stated(isDeclined ? 'NOT JUDGED' : 'FAIL', `${reason}.`),
@@ -265,6 +309,7 @@ export function createRecurrentReport(
   const { pass, status, sentence, judged, findings, diagnosis, premise } = audit.verdict;
   return {
     ...reportHead(problem, audit, provenance),
+    sample: reportedHeadSample(audit),
     verdict: {
       pass,
       status,

@@ -7,7 +7,9 @@ import {
 } from '../../../audit/index.js';
 import { formatNumber, formatUse, plainText, shareUsed } from '../../../words/index.js';
 import {
+  describeHeadSample,
   describeReportedRecurrence,
+  describeUnsampledHeads,
   fromReported,
   type RecurrentReport,
   type ReportedRecurrentQuantity,
@@ -150,6 +152,18 @@ export function recurrentNotes({ arithmetic, falseAlarmRate }: RecurrentReport):
   return `Worst and median are shares of bounds, those of ${plainText(arithmetic)}; tests is the largest share of its limit that a statistical test uses; false alarms of these: ${falseAlarmRate} at most.`;
 }
 
+/** The heads that are judged, and those left out; null where all are judged. */
+export function headSampleSection({ sample, problem }: RecurrentReport): Section | null {
+  if (sample === null) return null;
+  return {
+    rows: [
+      [heading('Judged'), describeHeadSample(sample, problem)],
+      [heading('Not judged'), describeUnsampledHeads(sample)],
+    ],
+    numberColumns: 0,
+  };
+}
+
 /** The problem of linear attention in the words of one sentence. */
 function recurrenceSection({ problem }: RecurrentReport): Section {
   return { rows: [[heading('Problem'), describeReportedRecurrence(problem)]], numberColumns: 0 };
@@ -175,6 +189,7 @@ export function renderRecurrent(report: RecurrentReport, options: AuditRenderOpt
       : [otherFindingLines(report, setting), section(failedRecurrentTests(report))]),
     [
       ...section(recurrenceSection(report)),
+      ...section(headSampleSection(report)),
       ...section(notesSection(report)),
       ...section(warningsSection(report)),
     ],
