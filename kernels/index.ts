@@ -147,6 +147,7 @@ export {
 export {
   applicableFaults,
   emulateRecurrence,
+  faultApplies,
   findRecurrentFault,
   findRecurrentModel,
   mamba2Faults,

@@ -216,13 +216,23 @@ export function runRecurrence(
   );
 }
 
-/** The faults that a kernel may have on such a problem; those of recurrences see that of Mamba-2 alone. */
-export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+/** What faults of recurrences see of a problem: of Mamba-2 the recurrence alone. */
+function plainSetting(setting: FaultSetting): FaultSetting {
   const { problem } = setting;
   const { mamba2 } = problem;
-  const plain = mamba2
+  return mamba2
     ? { ...setting, problem: kernelRecurrence(problem, mamba2, { rounding: unrounded }) }
     : setting;
+}
+
+/** Whether a kernel may have a fault on such a problem. */
+export function faultApplies(fault: RecurrentFault, setting: FaultSetting): boolean {
+  return fault.appliesTo(fault.isOfMamba2 === true ? setting : plainSetting(setting));
+}
+
+/** The faults that a kernel may have on such a problem; those of recurrences see that of Mamba-2 alone. */
+export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+  const plain = plainSetting(setting);
   return [
     ...recurrentFaults.filter((fault) => fault.appliesTo(plain)),
     ...mamba2Faults.filter((fault) => fault.appliesTo(setting)),

@@ -1,3 +1,4 @@
+import { mamba2Faults } from '../mamba2/faults.js';
 import { chunkFaults } from './chunk-faults.js';
 import { gradientFault, type RecurrentFault } from './fault.js';
 import { gateFaults } from './gate-faults.js';
@@ -42,7 +43,7 @@ export const recurrentFaults: readonly RecurrentFault[] = [
   ...gradientFaults,
 ];
 
-/** The fault of an id; undefined for none. */
+/** The fault of an id, Mamba-2's own among them; undefined for none. */
 export function findRecurrentFault(id: string): RecurrentFault | undefined {
-  return recurrentFaults.find((fault) => fault.id === id);
+  return [...recurrentFaults, ...mamba2Faults].find((fault) => fault.id === id);
 }

@@ -63,6 +63,7 @@ export {
   problemLayout,
   problemNote,
   type Layout,
+  withoutIgnored,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
@@ -70,6 +71,8 @@ export { readProblem } from './problem/read-problem.js';
 export { unusedInputs } from './problem/unused-inputs.js';
 export {
   arrangeRecurrent,
+  asFamilyStores,
+  familyShape,
   type RecurrentArrangement,
   type RecurrentRows,
 } from './recurrence/arrangement.js';

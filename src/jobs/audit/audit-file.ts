@@ -1,4 +1,4 @@
-import { kernelModels } from '../../../kernels/index.js';
+import { findRecurrentModel, kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
 import { declaringFile, namesRead, recurrentFamily } from '../../io/tensors/index.js';
 import { gatherPlotData, type HtmlReport, type PlotData } from '../../report/html/index.js';
@@ -184,12 +184,17 @@ function curvesOf(settings: AuditSettings, { problem }: AuditResult): HtmlReport
     : exp2Curves(model, problem, settingsOfForward(settings, modelSettings(), true));
 }
 
-/** @throws RequestError for options of linear attention beside softmax attention */
+/** @throws RequestError for options and models of linear attention beside softmax attention */
 function rejectRecurrentOptions({ file, settings }: AuditWork): void {
   const [option] = settings.recurrentOptions;
   if (option !== undefined)
     throw new RequestError(
       `${file.path}: ${option} is of linear attention, and the file's metadata has no family; give --family, or leave ${option} out`,
+    );
+  const { kernel } = settings;
+  if (kernel !== undefined && findRecurrentModel(kernel) !== undefined)
+    throw new RequestError(
+      `${file.path}: ${kernel} is a model of linear attention, and the file's metadata has no family; give --family, or another --kernel`,
     );
 }
 

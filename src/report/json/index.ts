@@ -84,8 +84,11 @@ export {
   type LinkTensor,
 } from './contracts/link-report.js';
 export {
+  createRecurrentFailureReport,
   createRecurrentReport,
+  describeHeadSample,
   describeReportedRecurrence,
+  describeUnsampledHeads,
   reportedRecurrence,
   type RecurrentReport,
   type ReportedRecurrence,
