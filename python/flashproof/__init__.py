@@ -3,9 +3,9 @@
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .caches import assert_cache_write, audit_cache_write
 from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
-from .judged_recurrent import JudgedRecurrent, judged_recurrent
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
+from .recurrent import JudgedRecurrent, judged_recurrent
 from .report import Finding, Report
 from .safetensors import Array
 from .server import RequestError

@@ -193,7 +193,7 @@ def test_what_cannot_be_judged_is_one_line():
     with pytest.raises(RequestError) as caught:
         audit_recurrent(out=out, family="lineer", **given)
     assert str(caught.value) == (
-        'family is "lineer"; give one of linear, retention, simple-gla, gla, delta, gated-delta, kda'
+        'family is "lineer"; give one of linear, retention, simple-gla, gla, delta, gated-delta, kda, mamba2'
     )
     for name, value, said in (
         ("g", np.zeros(out.shape[:3], np.float32), "g"),

@@ -2,6 +2,14 @@
 
 from .calls import audit_call
 from .judged_attention import JudgedAttention, judged_attention
+from .judged_recurrences import JudgedRecurrences
 from .verdicts import JudgedCall, NotJudgedWarning
 
-__all__ = ["JudgedAttention", "JudgedCall", "NotJudgedWarning", "audit_call", "judged_attention"]
+__all__ = [
+    "JudgedAttention",
+    "JudgedCall",
+    "JudgedRecurrences",
+    "NotJudgedWarning",
+    "audit_call",
+    "judged_attention",
+]

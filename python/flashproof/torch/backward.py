@@ -21,7 +21,8 @@ class Backward:
     """
     The first backward pass through a call: the gradients of its outputs and those that it gives for inputs, by their names.
 
-    Hooks look at gradients and leave them as they are. `on_end`, where it is given, is called once, as the first pass ends.
+    Hooks look at gradients and leave them as they are. `on_end`, where it is given, is called once, as the first pass ends, and
+    gradients are not kept beyond it.
     """
 
     #: Passes that came through.
@@ -73,6 +74,9 @@ class Backward:
         self._is_running = False
         if self.runs == 1 and self.on_end is not None:
             self.on_end()
+            # Hooks live as long as the graph does.
+            self.given.clear()
+            self.found.clear()
 
 
 def _node(x: Tensor) -> Any:
