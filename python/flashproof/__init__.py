@@ -5,7 +5,7 @@ from .caches import assert_cache_write, audit_cache_write
 from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
-from .recurrent import JudgedRecurrent, judged_recurrent
+from .recurrent import JudgedRecurrent, audit_recurrent_on_device, judged_recurrent
 from .report import Finding, Report
 from .safetensors import Array
 from .server import RequestError
@@ -32,6 +32,7 @@ __all__ = [
     "audit_cache_write",
     "audit_on_device",
     "audit_recurrent",
+    "audit_recurrent_on_device",
     "check",
     "invariance",
     "judged_recurrent",
