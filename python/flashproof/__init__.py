@@ -3,10 +3,10 @@
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .caches import assert_cache_write, audit_cache_write
 from .checks import CheckReport, Promises, Replay, assert_kernel, check, laws, replay
-from .judged_recurrent import JudgedRecurrent, judged_recurrent
 from .kernel_host import Declined
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
+from .recurrent import JudgedRecurrent, audit_recurrent_on_device, judged_recurrent
 from .report import Finding, Report
 from .safetensors import Array
 from .server import RequestError
@@ -33,6 +33,7 @@ __all__ = [
     "audit_cache_write",
     "audit_on_device",
     "audit_recurrent",
+    "audit_recurrent_on_device",
     "check",
     "invariance",
     "judged_recurrent",

@@ -69,7 +69,14 @@ class KeptAuditArguments(AuditArguments, total=False):
     keep: str | os.PathLike[str] | None
 
 
-class RecurrentArguments(Mamba2Arguments, total=False):
+class RecurrentJudgingArguments(TypedDict, total=False):
+    """How a recurrence is judged."""
+
+    false_alarm_rate: float | None
+    options: Sequence[str] | None
+
+
+class RecurrentArguments(Mamba2Arguments, RecurrentJudgingArguments, total=False):
     """What a recurrence of linear attention has besides Q, K and V, what may be judged besides its results, and how."""
 
     g: Any
@@ -81,8 +88,6 @@ class RecurrentArguments(Mamba2Arguments, total=False):
     layout: str
     state_layout: str
     premises: Premises | None
-    false_alarm_rate: float | None
-    options: Sequence[str] | None
     dout: Any
     dfinal_state: Any
     dq: Any

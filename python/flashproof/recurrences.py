@@ -121,6 +121,15 @@ def audit_recurrent(
     return request.report_and_keep(keep)
 
 
+def judge_recurrent_and_keep(given: Mapping[str, Any]) -> Report:
+    """`audit_recurrent` of arguments by name, which keeps a problem that fails in the session's folder."""
+    results = ("q", "k", "v", "out", "final_state")
+    outputs = {name: given.get(name) for name in results}
+    beside = {name: value for name, value in given.items() if name not in (*results, "family")}
+    request = _request(outputs, given["family"], beside, "assert_recurrent", RecurrentArguments)
+    return request.report_or_keep()
+
+
 def assert_recurrent(
     q: Any = None,
     k: Any = None,
@@ -138,6 +147,5 @@ def assert_recurrent(
     AssertionError says what is wrong, and the command that gives the report again. Returns the report of a kernel that passes.
     """
     __tracebackhide__ = True
-    outputs = {"q": q, "k": k, "v": v, "out": out, "final_state": final_state}
-    request = _request(outputs, family, given, "assert_recurrent", RecurrentArguments)
-    return asserted(request.report_or_keep())
+    named = {"q": q, "k": k, "v": v, "out": out, "final_state": final_state, "family": family}
+    return asserted(judge_recurrent_and_keep({**named, **given}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,74 +13,22 @@ from ..arguments import AuditArguments, JudgingArguments, ProblemArguments
 from ..audits import audit, audit_on_device, judge_and_keep, keep_failure
 from ..dump import Premises
 from ..report import Report
-from .callers import Place
+from .backward import Backward
 from .problem import NotJudgedError, Problem, SdpaArguments, as_posed, check_call, pose
+from .verdicts import JudgedCall
 
 #: Gradients by the tensor that each is of, and that tensor by PyTorch's name.
 GRADIENTS = {"query": "dq", "key": "dk", "value": "dv", "attn_mask": "dbias"}
 
 
-@dataclass
-class JudgedCall:
-    """A call, and what is said of it."""
-
-    #: From 1.
-    number: int
-    place: Place
-    #: Sizes and settings in a few words.
-    problem: str = ""
-    #: The verdict; None where the call is not judged, or not yet.
-    report: Report | None = None
-    #: Why it is not judged.
-    not_judged: str | None = None
-    #: Gradients that are judged: some of `dq`, `dk`, `dv`, `dbias`.
-    gradients: tuple[str, ...] = ()
-    #: What of its gradients is not judged, and why.
-    gradients_not_judged: str | None = None
-
-    def __str__(self) -> str:
-        return f"call {self.number}, {self.place}: {self.problem}".rstrip(": ")
-
-
-@dataclass
-class Backward:
-    """What backward passes through a call: dO, and what it gives for the inputs. Only the first time is kept."""
-
-    runs: int = 0
-    dout: Tensor | None = None
-    found: dict[str, Tensor] = field(default_factory=dict)
-
-    def watch_inputs(self, call: SdpaArguments) -> SdpaArguments:
-        """The same tensors, each with a node of this call's own, through which its gradient passes alone."""
-        views = {}
-        for name, one in call.tensors().items():
-            if one.requires_grad:
-                views[name] = one.view_as(one)
-                _node(views[name]).register_prehook(self._taker(GRADIENTS[name]))
-        return replace(call, **views)
-
-    def watch_output(self, out: Tensor) -> None:
-        """Meet dO as the backward pass of this call gets it."""
-        place = out.output_nr
-
-        def take(grads: tuple[Tensor | None, ...]) -> None:
-            if grads[place] is not None:
-                self.runs += 1
-                if self.runs == 1:
-                    self.dout = grads[place].detach().clone()
-
-        _node(out).register_prehook(take)
-
-    def _taker(self, name: str) -> Any:
-        def take(grads: tuple[Tensor | None, ...]) -> None:
-            if self.runs == 1 and grads[0] is not None:
-                self.found[name] = grads[0].detach().clone()
-
-        return take
-
-
-def _node(x: Tensor) -> Any:
-    return x.grad_fn
+def watch_inputs(watched: Backward, call: SdpaArguments) -> SdpaArguments:
+    """The call with tensors whose gradients `watched` meets."""
+    views = {
+        name: watched.watch_input(GRADIENTS[name], one)
+        for name, one in call.tensors().items()
+        if one.requires_grad
+    }
+    return replace(call, **views)
 
 
 def chosen_premises(call: SdpaArguments) -> Premises:
@@ -183,11 +131,11 @@ class RecordedCall:
         watched = self.backward
         if watched is None:
             return {}
-        if watched.dout is None:
+        if "dout" not in watched.given:
             self.said.gradients_not_judged = "no backward pass came through"
             return {}
         problem, reasons = self.problem, []
-        found = {"dout": as_posed(watched.dout, problem)}
+        found = {"dout": as_posed(watched.given["dout"], problem)}
         shapes = {"dq": problem.q, "dk": problem.k, "dv": problem.v, "dbias": problem.bias}
         for name, grad in watched.found.items():
             like = shapes[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import types
 import warnings
 from collections.abc import Callable, Mapping
@@ -14,10 +13,12 @@ from torch.overrides import TorchFunctionMode
 
 from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
+from .backward import Backward
 from .callers import caller
-from .calls import Backward, JudgedCall, RecordedCall, chosen_premises
+from .calls import RecordedCall, chosen_premises, watch_inputs
 from .problem import NotJudgedError
 from .read_call import keywords, read_call
+from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,12 +35,11 @@ _OTHER_WAYS = (
 )
 
 
-class NotJudgedWarning(UserWarning):
-    """Some attention within `judged_attention` was not judged."""
-
-
-class JudgedAttention:
+class JudgedAttention(JudgedCalls):
     """The context, and what it found. True where calls were judged, and all of them pass."""
+
+    _kind = "attention"
+    _function = "scaled_dot_product_attention"
 
     def __init__(
         self,
@@ -49,76 +49,11 @@ class JudgedAttention:
         on_fail: Literal["raise", "report"],
         settings: JudgingArguments,
     ) -> None:
-        #: Every call that was met, in order.
-        self.calls: list[JudgedCall] = []
-        #: Calls that were left out as `most_calls` and `sample` ask for.
-        self.left_out = 0
-        #: Calls that `torch.compile` made part of a graph, which nobody sees as it runs.
-        self.compiled = 0
+        super().__init__(most_calls, sample, on_fail, settings.get("seed"))
         self._premises = premises
-        self._most = most_calls
-        self._sample = sample
-        self._on_fail = on_fail
         self._settings = settings
-        self._random = random.Random(settings.get("seed") or 0)
         self._waiting: list[RecordedCall] = []
         self._mode = _Mode(self)
-
-    @property
-    def failures(self) -> list[JudgedCall]:
-        """The calls that fail."""
-        return [one for one in self.calls if one.report is not None and not one.report.passed]
-
-    @property
-    def judged(self) -> int:
-        """How many calls were judged."""
-        return sum(one.report is not None for one in self.calls)
-
-    @property
-    def passed(self) -> bool:
-        """Whether calls were judged, and none fails."""
-        return self.judged > 0 and not self.failures
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    @property
-    def text(self) -> str:
-        """What was found: the failures with the commands that show them again, and what was not judged."""
-        return "\n".join([self._sentence(), *self._failure_lines(), *self._gaps()])
-
-    def _sentence(self) -> str:
-        failures = len(self.failures)
-        if failures > 0:
-            verb = "fails" if failures == 1 else "fail"
-            return f"FAIL: {failures} of {self.judged} judged calls of attention {verb}."
-        if self.judged == 0:
-            return "NOT JUDGED: no call of scaled_dot_product_attention was judged."
-        count = f"{self.judged} calls" if self.judged > 1 else "the call"
-        gradients = sum(len(one.gradients) for one in self.calls)
-        with_gradients = f", with {gradients} gradients" if gradients > 0 else ""
-        return f"PASS: {count} of attention{with_gradients}, within what rounding explains."
-
-    def _failure_lines(self) -> list[str]:
-        lines = []
-        for one in self.failures:
-            if one.report is not None:
-                lines += ["", str(one), one.report.sentence, f"Again: {one.report.command}"]
-        return lines
-
-    def _gaps(self) -> list[str]:
-        """What was not judged, a line each."""
-        lines = [f"{one}: {one.not_judged}" for one in self.calls if one.not_judged is not None]
-        lines += [
-            f"{one}, gradients: {one.gradients_not_judged}"
-            for one in self.calls
-            if one.report is not None and one.gradients_not_judged is not None
-        ]
-        if self.compiled > 0:
-            lines.append(f"{self.compiled} calls in what torch.compile compiled")
-        if self.left_out > 0:
-            lines.append(f"{self.left_out} calls, left out by most_calls and sample")
-        return ["", "Not judged:", *lines] if lines else []
 
     def __enter__(self) -> JudgedAttention:
         self._mode.__enter__()
@@ -177,10 +112,10 @@ class JudgedAttention:
         )
         watched = Backward() if needs_grad else None
         if watched is not None:
-            call = watched.watch_inputs(call)
+            call = watch_inputs(watched, call)
         out = function(**keywords(call))
         if watched is not None and out.requires_grad:
-            watched.watch_output(out)
+            watched.watch_output("dout", out)
         try:
             recorded = RecordedCall.of(said, call, out, watched, premises)
         except NotJudgedError as error:
@@ -191,13 +126,6 @@ class JudgedAttention:
         else:
             self._waiting.append(recorded)
         return out
-
-    def _is_wanted(self) -> bool:
-        taken = sum(one.not_judged is None for one in self.calls)
-        if self._most is not None and taken >= self._most:
-            return False
-        # The first always, so that there is a verdict.
-        return self._random.random() < self._sample or taken == 0
 
 
 class _Mode(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -264,10 +192,4 @@ def judged_attention(
     `gradient_premises` and `options` are those of `audit`.
     """
     check_names("judged_attention", settings, JudgingArguments)
-    if on_fail not in ("raise", "report"):
-        raise ValueError(f"on_fail is {on_fail!r}; give 'raise' or 'report'")
-    if not 0 < sample <= 1:
-        raise ValueError(f"sample is {sample}; give a probability above 0, up to 1")
-    if most_calls is not None and most_calls < 1:
-        raise ValueError(f"most_calls is {most_calls}; give 1 or more, or None for all")
     return JudgedAttention(premises, most_calls, sample, on_fail, settings)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .backward import is_within_transform
 from .problem import NotJudgedError, SdpaArguments, check_call
 
 
@@ -18,8 +19,7 @@ def read_call(args: tuple[Any, ...], given: dict[str, Any]) -> SdpaArguments:
         call = SdpaArguments(*args, **given)
     except TypeError as error:
         raise NotJudgedError(f"its arguments are not known here: {error}") from error
-    functorch = getattr(torch._C, "_functorch", None)
-    if functorch is not None and functorch.peek_interpreter_stack() is not None:
+    if is_within_transform():
         raise NotJudgedError("it is within a transform of torch.func")
     check_call(call)
     return _under_autocast(call)
