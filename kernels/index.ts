@@ -149,6 +149,7 @@ export {
   emulateRecurrence,
   findRecurrentFault,
   findRecurrentModel,
+  madeGateFaults,
   mamba2Faults,
   readRecurrentSettings,
   recurrentFaults,

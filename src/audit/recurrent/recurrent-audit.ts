@@ -166,9 +166,9 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
   return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 32 : 24;
 }
 
-/** @throws RequestError for gradients of Mamba-2 that are not judged */
+/** @throws RequestError for gradients of Mamba-2, and beside gates that are made, that are not judged */
 function refuseGradients(
-  { mamba2 }: RecurrentProblem,
+  { mamba2, gateInputs, strengthLogits }: RecurrentProblem,
   { batch }: RecurrentShape,
   given: GivenRecurrences,
 ): void {
@@ -176,6 +176,10 @@ function refuseGradients(
   if (mamba2?.z && gradient)
     throw new RequestError(
       `gradients beside a gate z are not judged, and ${gradient.name} is one; leave z out, and give the gradient before the gate as dout`,
+    );
+  if ((gateInputs ?? strengthLogits) && gradient)
+    throw new RequestError(
+      `gradients beside A_log or b are not judged, and ${gradient.name} is one; give g and beta`,
     );
   const sum = given.find(({ name }) => recurrentQuantities[name].of === 'heads');
   if (batch > 1 && sum)
