@@ -150,6 +150,7 @@ export {
   faultApplies,
   findRecurrentFault,
   findRecurrentModel,
+  madeGateFaults,
   mamba2Faults,
   readRecurrentSettings,
   recurrentFaults,

@@ -35,6 +35,8 @@ export {
 } from './gradients/index.js';
 export * from './selection/index.js';
 export {
+  gateRecurrence,
+  makesGates,
   mamba2Recurrence,
   mamba2Steps,
   recurrentGradients,

@@ -20,6 +20,7 @@ export {
 } from './models/models.js';
 export { readRecurrentSettings } from './models/model-settings.js';
 export { roundingTo, unrounded } from './rounding.js';
+export { madeGateFaults } from './gates/faults.js';
 export { mamba2Faults } from './mamba2/faults.js';
 export {
   applicableFaults,

@@ -1,3 +1,4 @@
+import { madeGateFaults } from '../gates/faults.js';
 import { mamba2Faults } from '../mamba2/faults.js';
 import { chunkFaults } from './chunk-faults.js';
 import { gradientFault, type RecurrentFault } from './fault.js';
@@ -43,7 +44,7 @@ export const recurrentFaults: readonly RecurrentFault[] = [
   ...gradientFaults,
 ];
 
-/** The fault of an id, Mamba-2's own among them; undefined for none. */
+/** The fault of an id, those of Mamba-2 and of gates that are made among them; undefined for none. */
 export function findRecurrentFault(id: string): RecurrentFault | undefined {
-  return [...recurrentFaults, ...mamba2Faults].find((fault) => fault.id === id);
+  return [...recurrentFaults, ...mamba2Faults, ...madeGateFaults].find((fault) => fault.id === id);
 }

@@ -3,6 +3,7 @@ import type {
   RecurrentRounding,
   RecurrentValue,
 } from '../../../kernels/index.js';
+import { makesGates } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import type { RecurrentProblem } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
@@ -107,14 +108,15 @@ const cutValues = [
 ] as const satisfies readonly RecurrentValue[];
 
 /**
- * The values of a problem's kernels whose errors may all have one sense; of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
+ * The values of a problem's kernels whose errors may all have one sense; of made gates and β what they are made of, of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
  * tf32.
  */
 export function alikeValuesOf(
-  { mamba2 }: RecurrentProblem,
+  problem: RecurrentProblem,
   { formats: of }: Pick<RecurrentArithmetic, 'formats'>,
 ): readonly RecurrentValue[] {
-  if (mamba2 === undefined) return alikeValues;
+  if (makesGates(problem)) return [...alikeValues, 'time-step'];
+  if (problem.mamba2 === undefined) return alikeValues;
   return [...alikeValues, 'time-step', ...cutValues.filter((value) => of[value] === 'tf32')];
 }
 

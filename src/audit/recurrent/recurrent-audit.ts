@@ -184,7 +184,7 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
 /** Why a quantity of a problem is not judged: a clause on all such quantities, and what to say to whoever gives this one; null where it is. */
 export function whyUnjudged(
   name: RecurrentQuantityName,
-  { mamba2 }: Pick<RecurrentProblem, 'mamba2'>,
+  { mamba2, gateInputs, strengthLogits }: RecurrentProblem,
   { batch }: Pick<RecurrentShape, 'batch'>,
 ): { readonly reason: string; readonly refusal: string } | null {
   const { isGradient, of } = recurrentQuantities[name];
@@ -195,6 +195,10 @@ export function whyUnjudged(
       refusal: `${reason}, and ${name} is one; leave z out, and give the gradient before the gate as dout`,
     };
   }
+  if ((gateInputs ?? strengthLogits) && isGradient) {
+    const reason = 'gradients beside A_log or b are not judged';
+    return { reason, refusal: `${reason}, and ${name} is one; give g and beta` };
+  }
   if (batch <= 1 || of !== 'heads') return null;
   return {
     reason: `sums over a batch of ${batch} are not judged`,
@@ -202,7 +206,7 @@ export function whyUnjudged(
   };
 }
 
-/** @throws RequestError for gradients of Mamba-2 that are not judged */
+/** @throws RequestError for gradients that are not judged */
 function refuseGradients(
   problem: RecurrentProblem,
   shape: RecurrentShape,

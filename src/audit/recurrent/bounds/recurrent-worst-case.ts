@@ -1,3 +1,4 @@
+import { makesGates } from '../../../../oracles/index.js';
 import { decodeTensor } from '../../../formats/index.js';
 import {
   recurrentFamilies,
@@ -14,6 +15,7 @@ import type { WriterContext } from './chunk-writes.js';
 import { readAgain, type BlockStart } from './gradients/block-back.js';
 import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
+import { kernelGates } from './made-gates.js';
 import { chainErrors } from './mamba2/gradient-errors.js';
 import { addOutputErrors } from './mamba2/output-errors.js';
 import { kernelProblem } from './mamba2/step-errors.js';
@@ -179,6 +181,8 @@ export function recurrentWorstCase(
     const { gradientInputs: given } = options;
     return given ? chainErrors(results, stepped, given, roundings) : results;
   }
+  if (makesGates(problem))
+    return recurrentWorstCase(kernelGates(problem, roundingsOf(arithmetic)), arithmetic, options);
   const context = contextOf(problem, arithmetic);
   const machinery = machineryOf(problem, context);
   const { shape, out, finalState } = machinery;

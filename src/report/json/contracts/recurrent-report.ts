@@ -114,7 +114,9 @@ export function reportedRecurrence(
     z: mamba2.z,
     dt_bias: mamba2.dtBias,
   };
-  const own = { q, k, v, g, beta, initial_state: initialState };
+  const { aLog, a, dtBias } = problem.gateInputs ?? {};
+  const ofGates = { A_log: aLog, a, dt_bias: dtBias, b: problem.strengthLogits };
+  const own = { q, k, v, g, beta, ...ofGates, initial_state: initialState };
   const tensors = [
     ...Object.entries(own).map(
       ([name, tensor]) => [recurrentTensorName(family, name), tensor] as const,
@@ -168,6 +170,15 @@ function describeSteps({
   ];
 }
 
+/** How gates and write strengths are made, in words; none where they are given. */
+function describeGates(formats: ReportedRecurrence['formats'], isMamba2: boolean): string[] {
+  const sum = formats.dt_bias === undefined ? 'a' : 'a + dt_bias';
+  return [
+    ...(isMamba2 || formats.A_log === undefined ? [] : [`g = −exp(A_log) softplus(${sum})`]),
+    ...(formats.b === undefined ? [] : ['β = σ(b)']),
+  ];
+}
+
 /** The sizes and settings of a problem of linear attention, in the words of one sentence. */
 export function describeReportedRecurrence(problem: ReportedRecurrence): string {
   const { family, batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = problem;
@@ -183,6 +194,7 @@ export function describeReportedRecurrence(problem: ReportedRecurrence): string 
     `dim ${keyDim}${valueDim === keyDim ? '' : ` (V ${valueDim})`}`,
     q === k && k === v ? q : `${queries} ${q}, ${keys} ${k}, ${values} ${v}`,
     ...further.map(([name, format]) => `${name} ${format}`),
+    ...describeGates(problem.formats, problem.mamba2 !== undefined),
     ...(problem.mamba2 === undefined
       ? [`scale ${formatNumber(problem.scale)}`]
       : describeSteps(problem.mamba2)),
