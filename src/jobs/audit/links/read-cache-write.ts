@@ -33,6 +33,7 @@ const buffers = [
   'kv_c_scale',
 ] as const;
 
+/** The names of tensors and settings of a write. */
 const names = {
   tensors: [
     ...partNames,
@@ -207,7 +208,8 @@ async function readSlots(
   });
 }
 
-async function readWrite(file: LinkFile): Promise<CacheWrite> {
+/** The write that a file poses. @throws RequestError for a file that holds none */
+export async function readWrite(file: LinkFile): Promise<CacheWrite> {
   const given = partNames.filter((name) => file.has(name));
   const isLatent = given.includes('kv_c');
   if (!given.includes('k') && !isLatent)
