@@ -61,3 +61,4 @@ export {
   reciprocalSquareRootRounded,
 } from './reciprocal.js';
 export * from './cache-write/index.js';
+export * from './prologue/index.js';

@@ -25,7 +25,7 @@ const write: Fixed = {
 /** The numbers of a tensor in bf16. */
 function decoded({ bytes }: RawTensor): Float64Array {
   const shorts = new Uint16Array(bytes.slice().buffer);
-  const wide = new Float32Array(new Uint32Array(shorts, 0).map((x) => x << 16).buffer);
+  const wide = new Float32Array(Uint32Array.from(shorts).map((x) => x << 16).buffer);
   return Float64Array.from(wide);
 }
 

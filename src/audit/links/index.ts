@@ -11,3 +11,4 @@ export * from './merge/index.js';
 export * from './selection/index.js';
 export * from './cache-write/index.js';
 export * from './chain/index.js';
+export * from './prologue/index.js';

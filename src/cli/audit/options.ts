@@ -142,6 +142,7 @@ const recurrentOptions = {
 const contracts = [
   'attention',
   'recurrent',
+  'prologue',
   'selection',
   'merge',
   'cache-write',

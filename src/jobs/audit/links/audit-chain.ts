@@ -34,6 +34,7 @@ import { cacheWriteLink, readWrite } from './read-cache-write.js';
 
 /** The contracts of the links of a chain, in the order in which they run. */
 const chainContracts = [
+  'prologue',
   'cache-write',
   'selection',
   'attention',

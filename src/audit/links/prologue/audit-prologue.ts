@@ -1,0 +1,180 @@
+import {
+  isLegal,
+  legalNumbers,
+  prologueValues,
+  type LegalNumbers,
+  type NumberTerms,
+  type Spans,
+} from '../../../../oracles/index.js';
+import { decodeTensor, type Tensor } from '../../../formats/index.js';
+import { codes, usualRounding, type CodeName } from '../../../problem/index.js';
+import { formatNumber, listed } from '../../../words/index.js';
+import { foundCause, unexplainedCause, type FoundCause } from '../../conduct/causes.js';
+import { reachLinkVerdict, type LinkAudit, type LinkCheck } from '../link-audit.js';
+import { prologueFaults, type ProloguePart } from './prologue-faults.js';
+
+/** A tensor, its prologue, and what a kernel made of it. */
+export interface JudgedPart extends ProloguePart {
+  readonly output: Tensor & { readonly format: Extract<CodeName, 'fp32' | 'bf16' | 'fp16'> };
+}
+
+/** What a kernel does to q, k and v before attention. */
+export interface GivenPrologue {
+  readonly parts: readonly JudgedPart[];
+  /** Settings in words. */
+  readonly words: readonly string[];
+}
+
+/** What a part may hold, and what it holds. */
+interface PartJudgement {
+  readonly part: JudgedPart;
+  readonly spans: Spans;
+  readonly values: Float64Array;
+  readonly wrong: Uint8Array;
+}
+
+function termsOf({ output }: JudgedPart): NumberTerms {
+  const code = codes[output.format];
+  const rounding = { ...usualRounding, overflow: 'special' } as const;
+  return { code, rounding, division: null, isProduct: false };
+}
+
+/** The numbers that a right kernel may store for an element; null where nothing is judged. */
+function legalAt({ low, high }: Spans, i: number, terms: NumberTerms): LegalNumbers | null {
+  return legalNumbers([low[i], high[i]], null, terms);
+}
+
+/** Marks the elements that are none of what spans allow. */
+function wrongIn(part: JudgedPart, spans: Spans, values: Float64Array): Uint8Array {
+  const terms = termsOf(part);
+  return Uint8Array.from(values, (value, i) => {
+    const legal = legalAt(spans, i, terms);
+    return legal === null || isLegal(value, legal) ? 0 : 1;
+  });
+}
+
+function judgePart(part: JudgedPart): PartJudgement {
+  const spans = prologueValues(part.input, part.prologue);
+  const values = decodeTensor(part.output);
+  return { part, spans, values, wrong: wrongIn(part, spans, values) };
+}
+
+/** The share of the room around an exact number that a stored one uses: 1 at the last that is right. */
+function shareAt({ part, spans, values }: PartJudgement, i: number, terms: NumberTerms): number {
+  const legal = legalAt(spans, i, terms);
+  if (legal === null || Number.isNaN(values[i])) return 0;
+  const middle = (spans.low[i] + spans.high[i]) / 2;
+  const off = Math.abs(values[i] - middle);
+  const side = values[i] > middle ? legal.high - middle : middle - legal.low;
+  if (off === 0) return 0;
+  return part.prologue === null || !(side > 0) ? Infinity : off / side;
+}
+
+function elementWords({ part: { input, name } }: PartJudgement, i: number): string {
+  const [, heads, columns] = input.shape;
+  const row = Math.floor(i / columns);
+  return `${name}, token ${Math.floor(row / heads)}, head ${row % heads}, column ${i % columns}`;
+}
+
+function checkOf(judged: PartJudgement): LinkCheck {
+  const { part, spans, values, wrong } = judged;
+  const terms = termsOf(part);
+  let [worst, most, free] = [0, 0, 0];
+  for (let i = 0; i < values.length; i++) {
+    const legal = legalAt(spans, i, terms);
+    if (legal !== null && legal.low < legal.high) free++;
+    const share = shareAt(judged, i, terms);
+    if (share > most) [worst, most] = [i, share];
+  }
+  const first = wrong.indexOf(1);
+  const at = wrong[worst] === 1 ? worst : first;
+  const count = wrong.reduce((total, one) => total + one, 0);
+  const exact = (spans.low[at] + spans.high[at]) / 2;
+  return {
+    name: part.name,
+    label: `${part.name} behind the prologue`,
+    parts: 'numbers',
+    claim:
+      part.prologue === null
+        ? `${part.name} is as it was`
+        : `every number of ${part.name} is what rounding leaves of the exact one`,
+    checked: values.length,
+    wrong: count,
+    free: count === 0 ? free : 0,
+    worstShare: part.prologue === null || count > 0 ? null : most,
+    statement:
+      count === 0
+        ? null
+        : `${elementWords(judged, at)}: got ${formatNumber(values[at])}, exact ${formatNumber(exact)} ± ${formatNumber((spans.high[at] - spans.low[at]) / 2)} before it is rounded to ${part.output.format}`,
+    isWorstCase: true,
+    unjudged: null,
+    isRequired: true,
+  };
+}
+
+/** Whether spans say something of every number: an infinite radius would explain anything. */
+function isTelling({ low, high }: Spans): boolean {
+  return low.every((x, i) => !(high[i] - x === Infinity));
+}
+
+/** The faults that explain every number of the wrong parts. */
+function explanations(wrongParts: readonly PartJudgement[], given: GivenPrologue) {
+  return prologueFaults.filter(({ change }) =>
+    wrongParts.every(({ part, values }) => {
+      const prologue = change(part, given.parts);
+      if (prologue === null) return false;
+      const spans = prologueValues(part.input, prologue);
+      return isTelling(spans) && !wrongIn(part, spans, values).includes(1);
+    }),
+  );
+}
+
+function explain(judged: readonly PartJudgement[], given: GivenPrologue): FoundCause {
+  const wrongParts = judged.filter(({ wrong }) => wrong.includes(1));
+  const names = wrongParts.map(({ part }) => part.name);
+  const [first, ...others] = explanations(wrongParts, given);
+  if (first === undefined) {
+    const counts = wrongParts.map(({ part, wrong }) => {
+      const count = wrong.reduce((total, one) => total + one, 0);
+      return `${count} of ${wrong.length} numbers of ${part.name} are wrong`;
+    });
+    return unexplainedCause(counts);
+  }
+  const where = judged.length === names.length ? '' : ` (${listed(names)})`;
+  return foundCause(
+    { id: first.id, sentence: `${first.sentence}${where}` },
+    [`with it, every number of ${listed(names)} would be right`],
+    others.filter(({ id }) => id !== first.id),
+  );
+}
+
+function describe({ parts, words }: GivenPrologue): string {
+  const tensors = parts.map(({ name, input: { shape, format }, output }) => {
+    const [tokens, heads, columns] = shape;
+    return `${name} of ${tokens} tokens, ${heads} heads, ${columns} columns, ${format} to ${output.format}`;
+  });
+  return [...tensors, ...words].join('; ');
+}
+
+/**
+ * Judges what a kernel does to q, k and v before attention: an RMS norm, a rotation of pairs of columns and a factor. Each number has to
+ * be a rounding of one that a right kernel may have: the exact one, within the errors of fp32 in any order of operations.
+ */
+export function auditPrologue(given: GivenPrologue): LinkAudit {
+  const judged = given.parts.map(judgePart);
+  const checks = judged.map(checkOf);
+  const [{ input }] = given.parts;
+  return {
+    contract: 'prologue',
+    description: describe(given),
+    settings: {
+      tokens: input.shape[0],
+      tensors: given.parts.map(({ name }) => name).join(', '),
+    },
+    checks,
+    verdict: reachLinkVerdict(checks, () => explain(judged, given)),
+    arithmetic:
+      'sums of squares in fp32 in any order, a reciprocal root within 2^-22, products and sums with one rounding each, and one rounding of the output',
+    falseAlarmRate: null,
+  };
+}
