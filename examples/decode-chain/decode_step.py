@@ -10,6 +10,7 @@ PAGE, PAGES, TABLE = 16, 20, 4
 SELECTED, SPLITS = 16, 2
 LENGTHS = np.array([58, 61, 49, 64], np.int32)  # with the new token
 SCALE = np.float32(DIM**-0.5)
+EPSILON, BASE = 1e-6, 10000
 K_SCALE, V_SCALE = np.float32(0.03125), np.float32(0.015625)
 
 
@@ -17,9 +18,7 @@ def fp8_numbers() -> np.ndarray:
     """The numbers of e4m3 by their bytes; NaN at 0x7f and 0xff."""
     code = np.arange(128)
     exponent, fraction = code >> 3, code & 7
-    size = np.where(
-        exponent == 0, fraction * 2.0**-9, (1 + fraction / 8) * 2.0 ** (exponent - 7.0)
-    )
+    size = np.where(exponent == 0, fraction * 2.0**-9, (1 + fraction / 8) * 2.0 ** (exponent - 7.0))
     size[127] = np.nan
     return np.concatenate([size, -size]).astype(np.float32)
 
@@ -52,22 +51,46 @@ class Step:
         def half(*shape: int) -> np.ndarray:
             return draw.standard_normal(shape).astype(np.float16)
 
-        self.q = 3 * half(SEQUENCES, HEADS, DIM)
+        self.q = half(SEQUENCES, HEADS, DIM)
         self.k = half(SEQUENCES, KEY_HEADS, DIM)
         self.v = half(SEQUENCES, KEY_HEADS, DIM)
+        self.q_gain = draw.uniform(1, 3, DIM).astype(np.float32)
+        self.k_gain = draw.uniform(0.5, 1.5, DIM).astype(np.float32)
         self.positions = LENGTHS - 1
-        self.table = draw.permutation(PAGES)[: SEQUENCES * TABLE].reshape(-1, TABLE).astype(np.int32)
+        self.table = (
+            draw.permutation(PAGES)[: SEQUENCES * TABLE].reshape(-1, TABLE).astype(np.int32)
+        )
         page = self.table[np.arange(SEQUENCES), self.positions // PAGE]
         self.slots = (page * PAGE + self.positions % PAGE).astype(np.int32)
         cache = (PAGES, PAGE, KEY_HEADS, DIM)
         self.key_cache = to_fp8(draw.standard_normal(cache) / K_SCALE)
         self.value_cache = to_fp8(draw.standard_normal(cache) / V_SCALE)
-        # An indexer that was trained sees what attention sees: here half of the columns of the first head of keys.
-        self.index_q = self.q[:, None, :4, :32].copy()
+        # An indexer that was trained sees what attention sees: here half of the columns of the first head of
+        # keys, and of the heads of queries that read it.
         slots = (self.table[:, :, None] * PAGE + np.arange(PAGE)).reshape(SEQUENCES, -1)
         keys = FP8[self.key_cache.reshape(-1, KEY_HEADS, DIM)[slots, 0, :32]] * K_SCALE
         self.index_k = keys.astype(np.float16)
         self.index_weights = np.ones((SEQUENCES, 1, 4), np.float32)
+
+
+def prologue(
+    x: np.ndarray, gain: np.ndarray, positions: np.ndarray, broken: str = ""
+) -> np.ndarray:
+    """An RMS norm of each head, then a rotation of the halves of it."""
+    wide = x.astype(np.float32)
+    mean = (wide * wide).mean(axis=-1, keepdims=True, dtype=np.float32)
+    normed = wide / np.sqrt(mean + np.float32(EPSILON)) * gain
+    half = x.shape[-1] // 2
+    frequency = 1 / np.float32(BASE) ** (np.arange(half, dtype=np.float32) / np.float32(half))
+    angle = (positions[:, None].astype(np.float32) * frequency)[:, None]
+    cos, sin = np.cos(angle), np.sin(angle)
+    if broken == "pairs":
+        a, b = normed[..., 0::2], normed[..., 1::2]
+        turned = np.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(x.shape)
+    else:
+        a, b = normed[..., :half], normed[..., half:]
+        turned = np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    return turned.astype(np.float16)
 
 
 def write_cache(

@@ -193,7 +193,9 @@ class ChainRecorder:
         if not self._links:
             raise ValueError(f"no link was recorded for {self.path}; call what is watched")
         tensors = {
-            f"{link.name}.{key}": array for link in self._links for key, array in link.tensors.items()
+            f"{link.name}.{key}": array
+            for link in self._links
+            for key, array in link.tensors.items()
         }
         links = [
             {"name": link.name, "contract": link.contract, "notes": link.notes}

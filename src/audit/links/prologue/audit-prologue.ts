@@ -93,11 +93,11 @@ function checkOf(judged: PartJudgement): LinkCheck {
   return {
     name: part.name,
     label: `${part.name} behind the prologue`,
-    parts: 'numbers',
+    parts: `numbers of ${part.name}`,
     claim:
       part.prologue === null
         ? `${part.name} is as it was`
-        : `every number of ${part.name} is what rounding leaves of the exact one`,
+        : `${part.name} is what rounding leaves of the exact numbers`,
     checked: values.length,
     wrong: count,
     free: count === 0 ? free : 0,

@@ -28,9 +28,10 @@ import type { AuditWork } from '../audit-work.js';
 import { secondsSince } from '../document-head.js';
 import { openProblem } from '../open-problem.js';
 import { namedOutputs, readOutputs } from '../read-outputs.js';
-import { chainCost, exactSlots, type ExactSlots } from './chain-cost.js';
+import { chainCost, exactInputs, type ExactInputs } from './chain-cost.js';
 import { checkJoints, type CheckedJoint } from './chain-joints.js';
 import { cacheWriteLink, readWrite } from './read-cache-write.js';
+import { prologueLink, readPrologueParts } from './read-prologue.js';
 
 /** The contracts of the links of a chain, in the order in which they run. */
 const chainContracts = [
@@ -171,11 +172,14 @@ function withoutMergesFault(judged: readonly JudgedLink[]): readonly JudgedLink[
   });
 }
 
-/** The exact new tokens of the first write of a chain that can be read; null for none. */
-async function exactOf(parts: readonly ChainPart[]): Promise<ExactSlots | null> {
-  const part = parts.find(({ contract }) => contract === 'cache-write');
-  if (part === undefined) return null;
-  return exactSlots(part.name, await readWrite(linkFile(part.file, cacheWriteLink.names)));
+/** What the first prologue and the first write of a chain were given. */
+async function exactOf(parts: readonly ChainPart[]): Promise<ExactInputs> {
+  const fileOf = (contract: string) => parts.find((one) => one.contract === contract)?.file;
+  const [prologue, write] = [fileOf('prologue'), fileOf('cache-write')];
+  return exactInputs(
+    prologue === undefined ? [] : await readPrologueParts(linkFile(prologue, prologueLink.names)),
+    write === undefined ? null : await readWrite(linkFile(write, cacheWriteLink.names)),
+  );
 }
 
 /** The figures of a chain, or why there are none. */

@@ -1,5 +1,5 @@
-import { attentionOracle, writtenValues } from '../../../../oracles/index.js';
-import { multiplyAddsOf } from '../../../audit/index.js';
+import { attentionOracle, prologueValues, writtenValues } from '../../../../oracles/index.js';
+import { multiplyAddsOf, type JudgedPart } from '../../../audit/index.js';
 import { decodeTensor, type Tensor } from '../../../formats/index.js';
 import type { ChainPart } from '../../../io/tensors/index.js';
 import { problemShape, slotCount, type CacheWrite, type Problem } from '../../../problem/index.js';
@@ -10,21 +10,49 @@ const mostMultiplyAdds = 2 ** 35;
 
 /** Exact keys and values, by the slot of the cache that a write put them in. */
 export interface ExactSlots {
-  /** The names of the links that made the cache. */
-  readonly writer: string;
   readonly slots: number;
   /** [columns of all heads] by slot. */
   readonly k: ReadonlyMap<number, Float64Array>;
   readonly v: ReadonlyMap<number, Float64Array>;
 }
 
-/** What a write was given, exact: the middle of what a right kernel may have before it stores it. */
-export function exactSlots(writer: string, write: CacheWrite): ExactSlots {
+/** What a tensor is behind its prologue, exact; undefined where the chain has no prologue of it. */
+function exactPrologue(parts: readonly JudgedPart[], name: string): Float64Array | undefined {
+  const part = parts.find((one) => one.name === name);
+  if (part === undefined) return undefined;
+  const { low, high } = prologueValues(part.input, part.prologue);
+  return low.map((x, i) => (x + high[i]) / 2);
+}
+
+/** What a chain was given, exact. */
+export interface ExactInputs {
+  /** [tokens, heads, columns]; null without a prologue of q. */
+  readonly q: Float64Array | null;
+  /** Null without a write. */
+  readonly slots: ExactSlots | null;
+}
+
+/** What a chain was given: what its prologue makes of its inputs, and what its write stores of them, before anything is rounded. */
+export function exactInputs(
+  prologue: readonly JudgedPart[],
+  write: CacheWrite | null,
+): ExactInputs {
+  return {
+    q: exactPrologue(prologue, 'q') ?? null,
+    slots: write && exactSlots(write, prologue),
+  };
+}
+
+/** New tokens by their slots: those of the prologue, else the middle of what a right kernel may have before it stores them. */
+function exactSlots(write: CacheWrite, prologue: readonly JudgedPart[]): ExactSlots {
   const rows = (name: string) => {
     const part = write.parts.find((one) => one.name === name);
     const found = new Map<number, Float64Array>();
     if (part === undefined) return found;
-    const { low, high } = writtenValues(part);
+    const spans = writtenValues(part);
+    const before = part.prologue === null ? exactPrologue(prologue, name) : undefined;
+    const { low, high } =
+      before?.length === spans.low.length ? { low: before, high: before } : spans;
     const width = low.length / Math.max(1, write.tokens);
     for (const [token, slot] of write.slots.entries())
       if (slot >= 0)
@@ -38,7 +66,7 @@ export function exactSlots(writer: string, write: CacheWrite): ExactSlots {
     return found;
   };
   const [part] = write.parts;
-  return { writer, slots: part?.numbers.sizes.slots ?? 0, k: rows('k'), v: rows('v') };
+  return { slots: part?.numbers.sizes.slots ?? 0, k: rows('k'), v: rows('v') };
 }
 
 /** K or V with the exact numbers in the slots of a write, in fp64; `rows` are how many it replaced. */
@@ -89,6 +117,30 @@ function unselected(problem: Problem): Problem | null {
   return all;
 }
 
+/** Q as the prologue makes it, before it is rounded; null where none is known. */
+function exactQueries(problem: Problem, q: Float64Array | null): Tensor | null {
+  if (q === null || q.length !== problem.q.data.length) return null;
+  const { batch, heads, queries, qkDim } = problemShape(problem);
+  const data = new Float64Array(q.length);
+  for (let row = 0; row < batch * queries; row++)
+    for (let head = 0; head < heads; head++) {
+      const [entry, query] = [Math.floor(row / queries), row % queries];
+      const at = (row * heads + head) * qkDim;
+      const to = ((entry * heads + head) * queries + query) * qkDim;
+      data.set(q.subarray(at, at + qkDim), to);
+    }
+  return { format: 'fp64', shape: problem.q.shape, data };
+}
+
+/** A problem whose K and V are what was written, before the cache's format, and its Q exact; null where nothing of it is known. */
+function unrounded(problem: Problem, exact: ExactInputs) {
+  const q = exactQueries(problem, exact.q);
+  const known = exact.slots === null ? null : unquantised(problem, exact.slots);
+  if (q === null && known === null) return null;
+  const words = [...(known === null ? [] : [known.words]), ...(q === null ? [] : ['q unrounded'])];
+  return { problem: { ...(known?.problem ?? problem), ...(q && { q }) }, words: words.join(', ') };
+}
+
 /** A problem whose K and V are what was written, before the cache's format; null where no slot of it is known. */
 function unquantised(problem: Problem, { slots, k, v }: ExactSlots) {
   const [keys, values] = [
@@ -111,13 +163,13 @@ function unquantised(problem: Problem, { slots, k, v }: ExactSlots) {
 export function chainCost(
   problem: Problem,
   out: Tensor,
-  { end, exact }: { readonly end: ChainPart; readonly exact: ExactSlots | null },
+  { end, exact }: { readonly end: ChainPart; readonly exact: ExactInputs },
 ): ChainCost | string {
   if (multiplyAddsOf(problem, problemShape(problem)) > mostMultiplyAdds)
     return 'the problem is too large to be computed exactly for all keys';
   const values = decodeTensor(out);
   const all = unselected(problem);
-  const known = exact === null ? null : unquantised(all ?? problem, exact);
+  const known = unrounded(all ?? problem, exact);
   const figures = [
     figureOf(`on what ${end.name} read`, problem, values),
     ...(all === null ? [] : [figureOf('on every key of the cache', all, values)]),

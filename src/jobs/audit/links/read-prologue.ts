@@ -14,6 +14,7 @@ import {
 
 const partNames = ['q', 'k', 'v'] as const;
 
+/** The names of tensors and settings of a prologue. */
 const names = {
   tensors: [
     ...partNames,
@@ -66,24 +67,33 @@ function wordsOf(parts: readonly JudgedPart[]): string[] {
   ];
 }
 
+/**
+ * The tensors of a prologue that a file poses, those with both ends.
+ * @throws RequestError for a file that holds none, or says nothing of what is done to them
+ */
+export async function readPrologueParts(file: LinkFile): Promise<readonly JudgedPart[]> {
+  const given = partNames.filter((name) => file.has(name) && file.has(`${name}_out`));
+  if (given.length === 0)
+    return file.refuse('has neither q with q_out nor k with k_out; name them with --tensor');
+  const parts: JudgedPart[] = [];
+  for (const name of given) parts.push(await readPart(file, name));
+  const isNothing = parts.every(
+    ({ prologue }) =>
+      prologue === null ||
+      (prologue.norm === null && prologue.rotary === null && prologue.factor === 1),
+  );
+  if (isNothing)
+    file.refuse(
+      'nothing says what is done to q and k; give norm_epsilon, rope_cos and rope_sin or rope_base, or softmax_scale',
+    );
+  return parts;
+}
+
 /** The contract of a prologue as files pose it: q, k and v as a kernel read them, and as it left them. */
 export const prologueLink: LinkReader = {
   names,
   judge: async (file) => {
-    const given = partNames.filter((name) => file.has(name) && file.has(`${name}_out`));
-    if (given.length === 0)
-      return file.refuse('has neither q with q_out nor k with k_out; name them with --tensor');
-    const parts: JudgedPart[] = [];
-    for (const name of given) parts.push(await readPart(file, name));
-    const isNothing = parts.every(
-      ({ prologue }) =>
-        prologue === null ||
-        (prologue.norm === null && prologue.rotary === null && prologue.factor === 1),
-    );
-    if (isNothing)
-      file.refuse(
-        'nothing says what is done to q and k; give norm_epsilon, rope_cos and rope_sin or rope_base, or softmax_scale',
-      );
+    const parts = await readPrologueParts(file);
     return auditPrologue({ parts, words: wordsOf(parts) });
   },
 };
