@@ -37,8 +37,11 @@ function ofJoint({ name, statement, isWorstCase }: LinkCheck): Failure {
     finding: { quantity: name, test: 'link', isWorstCase, statement: sentence },
     reason: sentence,
     cause: {
-      ...{ id: 'link-input-differs', equivalents: [], sentence },
-      ...{ place: everywhere, evidence: [] },
+      id: 'link-input-differs',
+      equivalents: [],
+      sentence,
+      place: everywhere,
+      evidence: [],
     },
   };
 }
@@ -47,15 +50,21 @@ function ofLink({ name, verdict, cause, isWorstCase }: ChainLinkVerdict): Failur
   const said = verdict === null ? '' : reasonClause(verdict);
   const reason = `${name}: ${said}`;
   const found = cause ?? {
-    ...{ id: 'unexplained', equivalents: [], sentence: 'the cause is unexplained' },
-    ...{ place: everywhere, evidence: [] },
+    id: 'unexplained',
+    equivalents: [],
+    sentence: 'the cause is unexplained',
+    place: everywhere,
+    evidence: [],
   };
   return {
     finding: { quantity: name, test: 'link', isWorstCase, statement: reason },
     reason,
     cause: {
-      ...{ id: found.id, equivalents: found.equivalents, place: found.place ?? everywhere },
-      ...{ sentence: `${name}: ${found.sentence}`, evidence: found.evidence },
+      id: found.id,
+      equivalents: found.equivalents,
+      place: found.place ?? everywhere,
+      sentence: `${name}: ${found.sentence}`,
+      evidence: found.evidence,
     },
   };
 }

@@ -14,7 +14,12 @@ export interface Joint {
 
 function joint(writer: string, wrote: string, reader: string, reads: string) {
   return (what: string, unit: Joint['unit']): Joint => ({
-    ...{ writer, wrote, reader, reads, what, unit },
+    writer,
+    wrote,
+    reader,
+    reads,
+    what,
+    unit,
   });
 }
 

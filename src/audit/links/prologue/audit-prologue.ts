@@ -7,7 +7,7 @@ import {
   type Spans,
 } from '../../../../oracles/index.js';
 import { decodeTensor, type Tensor } from '../../../formats/index.js';
-import { codes, usualRounding, type CodeName } from '../../../problem/index.js';
+import { codes, usualRounding, type CodeName, type Rotary } from '../../../problem/index.js';
 import { formatNumber, listed } from '../../../words/index.js';
 import { foundCause, unexplainedCause, type FoundCause } from '../../conduct/causes.js';
 import { reachLinkVerdict, type LinkAudit, type LinkCheck } from '../link-audit.js';
@@ -76,6 +76,42 @@ function elementWords({ part: { input, name } }: PartJudgement, i: number): stri
   return `${name}, token ${Math.floor(row / heads)}, head ${row % heads}, column ${i % columns}`;
 }
 
+/** Number of elements of which a right kernel may have any number. */
+function unboundedOf({ spans: { low, high } }: PartJudgement): number {
+  return low.reduce((count, x, i) => count + (high[i] - x === Infinity ? 1 : 0), 0);
+}
+
+/** The reason why nothing of a part is judged; null where something is. */
+function unjudgedReason(judged: PartJudgement, unbounded: number): string | null {
+  const { name, input } = judged.part;
+  if (decodeTensor(input).every((x) => x === 0)) return `every number of ${name} is 0`;
+  return unbounded === judged.values.length ? `no number of ${name} has a bound` : null;
+}
+
+/** The angles' largest error, in radians, from which on a remark is made. */
+const coarseAngle = 0.01;
+
+/** What of a prologue its numbers cannot show, a clause each. */
+function notesOf(judged: readonly PartJudgement[]): string[] {
+  const rotaries = judged.flatMap(({ part }) => part.prologue?.rotary ?? []);
+  const isStill = ({ positions, rows }: Rotary) =>
+    positions.every((row) => (rows?.[row] ?? row) === 0);
+  const errors = rotaries.flatMap(({ errors }) => (errors === undefined ? [] : [errors.cos]));
+  const largest = errors.flatMap((all) => [...all]).reduce((a, b) => Math.max(a, b), 0);
+  const unbounded = judged.reduce((count, one) => count + unboundedOf(one), 0);
+  return [
+    ...(rotaries.length > 0 && rotaries.every(isStill)
+      ? ['every position is 0, where a rotation does nothing']
+      : []),
+    ...(largest > coarseAngle
+      ? [
+          `angles that a kernel makes in fp32 err by up to ${formatNumber(largest)} at these positions; with its tables in the dump, rope_cos and rope_sin, bounds are narrow`,
+        ]
+      : []),
+    ...(unbounded === 0 ? [] : [`${unbounded} numbers have no bound`]),
+  ];
+}
+
 function checkOf(judged: PartJudgement): LinkCheck {
   const { part, spans, values, wrong } = judged;
   const terms = termsOf(part);
@@ -90,6 +126,8 @@ function checkOf(judged: PartJudgement): LinkCheck {
   const at = wrong[worst] === 1 ? worst : first;
   const count = wrong.reduce((total, one) => total + one, 0);
   const exact = (spans.low[at] + spans.high[at]) / 2;
+  const unbounded = unboundedOf(judged);
+  const unjudged = count > 0 ? null : unjudgedReason(judged, unbounded);
   return {
     name: part.name,
     label: `${part.name} behind the prologue`,
@@ -98,16 +136,16 @@ function checkOf(judged: PartJudgement): LinkCheck {
       part.prologue === null
         ? `${part.name} is as it was`
         : `${part.name} is what rounding leaves of the exact numbers`,
-    checked: values.length,
+    checked: unjudged === null ? values.length - unbounded : 0,
     wrong: count,
-    free: count === 0 ? free : 0,
-    worstShare: part.prologue === null || count > 0 ? null : most,
+    free: count === 0 && unjudged === null ? free - unbounded : 0,
+    worstShare: part.prologue === null || count > 0 || unjudged !== null ? null : most,
     statement:
       count === 0
         ? null
         : `${elementWords(judged, at)}: got ${formatNumber(values[at])}, exact ${formatNumber(exact)} ± ${formatNumber((spans.high[at] - spans.low[at]) / 2)} before it is rounded to ${part.output.format}`,
     isWorstCase: true,
-    unjudged: null,
+    unjudged,
     isRequired: true,
   };
 }
@@ -172,7 +210,7 @@ export function auditPrologue(given: GivenPrologue): LinkAudit {
       tensors: given.parts.map(({ name }) => name).join(', '),
     },
     checks,
-    verdict: reachLinkVerdict(checks, () => explain(judged, given)),
+    verdict: reachLinkVerdict(checks, () => explain(judged, given), notesOf(judged)),
     arithmetic:
       'sums of squares in fp32 in any order, a reciprocal root within 2^-22, products and sums with one rounding each, and one rounding of the output',
     falseAlarmRate: null,

@@ -1,8 +1,8 @@
 import {
-  linkContracts,
   reachChainVerdict,
   type ChainEvidence,
   type ChainLinkVerdict,
+  type LinkContractName,
 } from '../../../audit/index.js';
 import {
   chainFile,
@@ -40,7 +40,7 @@ const chainContracts = [
   'selection',
   'attention',
   'merge',
-] as const satisfies readonly ('attention' | (typeof linkContracts)[number])[];
+] as const satisfies readonly ('attention' | LinkContractName)[];
 
 /** Judges an open file of one contract. */
 export type JudgeFile = (
@@ -99,8 +99,12 @@ function unjudgedLink({ name, contract }: ChainPart, error: string, isAbsent: bo
   return {
     link: { name, contract, status, sentence: error, report: null },
     evidence: {
-      ...{ name, verdict: null, cause: null, isWorstCase: true },
-      ...{ unjudged: error, isAbsent },
+      name,
+      verdict: null,
+      cause: null,
+      isWorstCase: true,
+      unjudged: error,
+      isAbsent,
     },
   };
 }

@@ -112,9 +112,8 @@ function figureOf(what: string, problem: Problem, out: Float64Array): ChainFigur
 
 /** A problem whose queries see all keys that no mask but a selection hides; null where it has no selection. */
 function unselected(problem: Problem): Problem | null {
-  if (problem.keyLists === undefined) return null;
-  const { keyLists: _, ...all } = problem;
-  return all;
+  const { keyLists, ...all } = problem;
+  return keyLists === undefined ? null : all;
 }
 
 /** Q as the prologue makes it, before it is rounded; null where none is known. */

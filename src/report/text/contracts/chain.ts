@@ -1,11 +1,15 @@
 import { formatNumber, formatPercentage, plainText, reasonOf } from '../../../words/index.js';
-import { fromReported, type ChainFigure, type ChainReport } from '../../json/index.js';
+import {
+  fromReported,
+  type ChainFigure,
+  type ChainLink,
+  type ChainReport,
+} from '../../json/index.js';
 import { heading, type Cell, type Section } from '../../layout/index.js';
-import { clauseList, verdictLines, type AuditRenderOptions } from '../audit.js';
+import { clauseList, renderAudit, verdictLines, type AuditRenderOptions } from '../audit.js';
 import { notesSection, warningsSection } from '../audit-summary.js';
 import { joinBlocks, settingOf } from '../setting.js';
-import { renderFileReport } from './file-report.js';
-import { linkSection } from './link.js';
+import { linkSection, renderLink } from './link.js';
 
 /** The links of a chain in their order, a row each, with their verdicts. */
 export function chainSection({ links }: ChainReport): Section {
@@ -52,6 +56,11 @@ export function costNotes({ cost, costUnknown }: ChainReport): string {
     : `Of ${plainText(cost.end)}. The first is for the kernel to answer; the others are what the approximations cost with it, and no verdict depends on them.`;
 }
 
+/** The report of a link as of a file of its own. */
+function renderOne(report: NonNullable<ChainLink['report']>, options: AuditRenderOptions): string {
+  return report.kind === 'link-audit' ? renderLink(report, options) : renderAudit(report, options);
+}
+
 /**
  * The report on a chain for a terminal, newline at the end: the verdict, the links, what one handed to another, and the cost of the
  * approximations. `full` prints the report of each link behind it.
@@ -68,8 +77,8 @@ export function renderChain(report: ChainReport, options: AuditRenderOptions = {
     [...section(notesSection(report)), ...section(warningsSection(report))],
   ]);
   if (options.full !== true) return whole;
-  const details = report.links.flatMap(({ name, report: own }) =>
-    own === null ? [] : [`\n${plainText(name)}\n\n${renderFileReport(own, options)}`],
+  const details = report.links.flatMap((link) =>
+    link.report === null ? [] : [`\n${plainText(link.name)}\n\n${renderOne(link.report, options)}`],
   );
   return whole + details.join('');
 }

@@ -180,7 +180,9 @@ function rotaryOf(plan: ProloguePlan): Rotary | null {
   const { layout, first, dims, base, tables, positions } = plan;
   const rows = Int32Array.from({ length: Math.max(...positions) + 3 }, (_, i) => i);
   const common = {
-    ...{ layout, first, positions: Int32Array.from(positions) },
+    layout,
+    first,
+    positions: Int32Array.from(positions),
     sequences: Int32Array.from(plan.sequences),
   };
   const pairs = dims / 2;
@@ -259,7 +261,12 @@ export function drawPrologue(seed: number, fixed: Partial<ProloguePlan> = {}): P
     Float64Array.from({ length: count * columns }, () => f32(0.6 + 0.8 * draw()));
   const dims = fixed.dims ?? one([columns, columns / 2]);
   return {
-    ...{ tokens, heads, columns, sequences, inputFormat, dims },
+    tokens,
+    heads,
+    columns,
+    sequences,
+    inputFormat,
+    dims,
     positions: sequences.map((sequence, i) => starts[sequence] + (i % Math.ceil(tokens / 2))),
     layout: one(['halves', 'neighbours'] as const),
     first: one([0, columns - dims]),

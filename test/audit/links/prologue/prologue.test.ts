@@ -23,6 +23,49 @@ describe('right prologues', () => {
   });
 });
 
+describe('prologues that numbers say little of', () => {
+  const still = { ...drawPrologue(testSeed), hasRope: true, positions: [0, 0, 0, 0, 0, 0] };
+
+  it('are not judged where nothing is given but zeros', () => {
+    const zeros = { ...still, inputs: { ...still.inputs, q: still.inputs.q.map(() => 0) } };
+    const { verdict } = auditPrologue(judgedPrologue(zeros));
+    expect(verdict.sentence).toMatch(/^NOT JUDGED: every number of q is 0/);
+  });
+
+  it('are not judged where a right kernel may have any number', () => {
+    const given = judgedPrologue({ ...still, epsilon: 1e-5, order: 'rope-norm' });
+    const parts = given.parts.map((part) => {
+      const { prologue } = part;
+      if (prologue === null || prologue.rotary === null) return part;
+      const { cos } = prologue.rotary.tables;
+      const wide = new Float64Array(cos.data.length).fill(1e3);
+      const rotary = { ...prologue.rotary, errors: { cos: wide, sin: wide } };
+      return { ...part, prologue: { ...prologue, rotary } };
+    });
+    const { verdict } = auditPrologue({ ...given, parts });
+    expect(verdict.status).toBe('NOT JUDGED');
+    expect(verdict.sentence).toContain('no number of q has a bound');
+  });
+
+  it('pass with a remark where no position is rotated, or angles are coarse in fp32', () => {
+    expect(auditPrologue(judgedPrologue(still)).verdict.notes).toContain(
+      'every position is 0, where a rotation does nothing',
+    );
+    const far = drawPrologue(testSeed, {
+      tokens: 2,
+      columns: 16,
+      dims: 16,
+      tables: null,
+      hasRope: true,
+      base: 10000,
+      positions: [70000, 70001],
+    });
+    const { verdict } = auditPrologue(judgedPrologue(far));
+    expect(verdict.pass).toBe(true);
+    expect(verdict.notes[0]).toMatch(/angles that a kernel makes in fp32 err by up to/);
+  });
+});
+
 describe('angles of rotations', () => {
   it('are within their radius of those in arithmetic of 200 bits', () => {
     const positions = [0, 1, 77, 4095, 131071, 1048575];
@@ -44,8 +87,17 @@ describe('angles of rotations', () => {
 
 /** A whole prologue in which each fault shows. */
 const whole: Partial<ProloguePlan> = {
-  ...{ columns: 32, dims: 32, first: 0, hasRope: true, epsilon: 1e-5, offset: 0 },
-  ...{ order: 'norm-rope', factor: 32 ** -0.5, output: 'bf16', inputFormat: 'bf16', base: 10000 },
+  columns: 32,
+  dims: 32,
+  first: 0,
+  hasRope: true,
+  epsilon: 1e-5,
+  offset: 0,
+  order: 'norm-rope',
+  factor: 32 ** -0.5,
+  output: 'bf16',
+  inputFormat: 'bf16',
+  base: 10000,
 };
 const partial = { ...whole, dims: 16 };
 const made = { ...whole, tables: null };
