@@ -63,3 +63,4 @@ export {
   reciprocalSquareRootRounded,
 } from './reciprocal.js';
 export * from './cache-write/index.js';
+export * from './prologue/index.js';

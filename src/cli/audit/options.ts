@@ -159,6 +159,7 @@ const recurrentOptions = {
 const contracts = [
   'attention',
   'recurrent',
+  'prologue',
   'selection',
   'merge',
   'cache-write',

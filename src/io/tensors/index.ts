@@ -28,6 +28,7 @@ export {
   declaringFile,
   type DeclaringFile,
 } from './named-tensors.js';
+export { chainFile, type ChainFile, type ChainPart } from './links/chain-file.js';
 export {
   linkFile,
   type LinkFile,

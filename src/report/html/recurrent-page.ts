@@ -2,6 +2,7 @@ import {
   describeFileProblem,
   describeUnsampledHeads,
   describeWarning,
+  type ChainReport,
   type LinkReport,
   type RecurrentReport,
 } from '../json/index.js';
@@ -21,7 +22,7 @@ import { htmlPage, verdictBanner } from './page.js';
 import { reproduceContent, type ReproduceCommand } from './provenance.js';
 
 /** The head of the page of a report without plots: the verdict, and what it is about. */
-export function plainHeader(report: RecurrentReport | LinkReport): Html {
+export function plainHeader(report: RecurrentReport | LinkReport | ChainReport): Html {
   const { verdict, warnings } = report;
   return element(
     'header',

@@ -78,6 +78,14 @@ export {
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
+  createChainReport,
+  type ChainCost,
+  type ChainFigure,
+  type ChainLink,
+  type ChainReport,
+  type JudgedChain,
+} from './contracts/chain-report.js';
+export {
   createLinkReport,
   type LinkProvenance,
   type LinkReport,

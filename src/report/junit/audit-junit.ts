@@ -8,6 +8,7 @@ import {
   describeWarning,
   missingQuantities,
   type AuditReport,
+  type ChainReport,
   type FileReport,
   type LinkReport,
   type RecurrentReport,
@@ -175,7 +176,24 @@ function linkLegs({ checks }: LinkReport): Leg[] {
   ];
 }
 
+/** The test cases of a chain: one for each link, and one for each tensor that one link handed to another. */
+function chainLegs({ links, checks }: ChainReport): Leg[] {
+  const leg = (name: string, of: string, skipped: string | null): Leg => ({
+    name,
+    isOf: ({ quantity }) => quantity === of,
+    skipped,
+  });
+  return [
+    { name: boundLeg, isOf: () => false, skipped: null },
+    ...links.map(({ name, report, sentence }) =>
+      leg(name, name, report === null ? sentence : null),
+    ),
+    ...checks.map(({ name, label, unjudged }) => leg(label, name, unjudged)),
+  ];
+}
+
 function legsOf(report: FileReport): readonly Leg[] {
+  if (report.kind === 'chain-audit') return chainLegs(report);
   if (report.kind === 'link-audit') return linkLegs(report);
   if (report.kind === 'recurrent-audit') return recurrentLegs(report);
   const { command } = report.inputs;
