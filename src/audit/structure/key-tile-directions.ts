@@ -4,8 +4,14 @@ import {
   type WeightTile,
   type WorkingMemories,
 } from '../../../oracles/index.js';
-import { decodeTensor } from '../../formats/index.js';
-import { clipRanges, problemMask, type Mask, type Problem } from '../../problem/index.js';
+import { decodeTensor, type Tensor } from '../../formats/index.js';
+import {
+  clipRanges,
+  problemMask,
+  type KeyRange,
+  type Mask,
+  type Problem,
+} from '../../problem/index.js';
 import { createAllocator } from '../../reuse.js';
 import type { KeyTileGroup, TestedRows } from './key-tile-plan.js';
 import { instantiateLoops } from './structure-loops.js';
@@ -89,6 +95,26 @@ function addStretch(
   }
 }
 
+/** Values of so many elements are decoded as a whole: 16 MiB in fp64. */
+const mostHeld = 2 ** 21;
+
+/**
+ * A function that decodes the values of at most 64 keys of a range, [keys × vDim]: good until others are asked for. Those of a long
+ * range are never held in fp64 as a whole.
+ */
+function valuesReader(
+  tensor: Tensor,
+  { begin, end }: KeyRange,
+  vDim: number,
+): (first: number, last: number) => Float64Array {
+  if ((end - begin) * vDim <= mostHeld) {
+    const all = decodeTensor(tensor, begin * vDim, end * vDim);
+    return (first, last) => all.subarray((first - begin) * vDim, (last - begin) * vDim);
+  }
+  const some = new Float64Array(walkRows * vDim);
+  return (first, last) => decodeTensor(tensor, first * vDim, last * vDim, some);
+}
+
 /**
  * D of the tiles of a group: Σ_{j in t} (w_j O − w_j D_j v_j), [rows × vDim] each, of a block of queries that is a problem of
  * its own. Rows that see nothing but one tile have 0 there.
@@ -105,7 +131,7 @@ export function tileDirections(
   const mask = problemMask(problem, reference.shape);
   const firstKey = origin + firstTile * tileKeys;
   const end = Math.min(origin + keys, firstKey + tiles * tileKeys);
-  const values = decodeTensor(problem.v, firstKey * vDim, end * vDim);
+  const valuesOf = valuesReader(problem.v, { begin: firstKey, end }, vDim);
   const { values: out, magnitude } = reference.quantities.out;
   const isWhole = firstKey === 0 && end === reference.shape.keys;
   const ofGroup: Mask = {
@@ -121,9 +147,9 @@ export function tileDirections(
           const index = Math.floor((tile.firstKey + from - firstKey) / tileKeys);
           if (index >= tiles) break;
           const to = Math.min(tile.keys, firstKey + (index + 1) * tileKeys - tile.firstKey);
-          const ofStretch = values.subarray((tile.firstKey + from - firstKey) * vDim);
+          const values = valuesOf(tile.firstKey + from, tile.firstKey + to);
           const stretch = { from, to, direction: directions[index] };
-          addStretch(memory, stretch, tile, { values: ofStretch, out, vDim });
+          addStretch(memory, stretch, tile, { values, out, vDim });
           from = to;
         }
       };
