@@ -190,8 +190,10 @@ function visitWeightTiles(
     const projections = isProjected ? projector.project(values, index, seeingRows(engine)) : [];
     const length = ranges.length * tileRows;
     const known = tiles?.weights.subarray(index * length, (index + 1) * length);
-    if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
-    else {
+    if (known !== undefined && tiles?.isKnown[index] === 1) {
+      weights.set(known);
+      weights.fill(0, length);
+    } else {
       weigh(firstKey, interrupted);
       known?.set(weights.subarray(0, length));
       if (tiles !== null) tiles.isKnown[index] = 1;

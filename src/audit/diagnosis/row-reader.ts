@@ -56,8 +56,7 @@ function productsWith(q: Float64Array, keys: Float64Array, count: number): Float
     products[j + 2] = c;
     products[j + 3] = d;
   }
-  for (; j < count; j++)
-    for (let t = 0; t < dim; t++) products[j] += q[t] * keys[j * dim + t];
+  for (; j < count; j++) for (let t = 0; t < dim; t++) products[j] += q[t] * keys[j * dim + t];
   return products;
 }
 

@@ -58,8 +58,7 @@ function weighValues(
     for (let at = 0; at < length; at += stride)
       weights.view.set(applied.subarray(at + from, at + to), at + from);
   if (isPart || vStride !== vDim) ofKeys.view.fill(0);
-  if (vStride === vDim)
-    ofKeys.view.set(values.subarray(0, (to - from) * vDim), from * vDim);
+  if (vStride === vDim) ofKeys.view.set(values.subarray(0, (to - from) * vDim), from * vDim);
   else
     for (let j = from, at = 0; j < to; j++, at += vDim)
       ofKeys.view.set(values.subarray(at, at + vDim), j * vStride);

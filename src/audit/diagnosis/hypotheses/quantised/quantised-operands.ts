@@ -5,7 +5,12 @@ import {
   type QuantisationSteps,
 } from '../../../../../kernels/index.js';
 import { plainFormats } from '../../../../formats/index.js';
-import { scaledTensors, type LseShift, type Problem, type ProblemShape } from '../../../../problem/index.js';
+import {
+  scaledTensors,
+  type LseShift,
+  type Problem,
+  type ProblemShape,
+} from '../../../../problem/index.js';
 import { RequestError } from '../../../../request-error.js';
 import { premisePresets } from '../../../premises/premise-words.js';
 import { quantisedInputs } from '../../../premises/quantised-inputs.js';
@@ -56,6 +61,12 @@ export const quantisingKernels: readonly QuantisingKernel[] = [
   { flags: '--premise qk=nvfp4,qkScale=scores', declared: { qk: 'nvfp4', qkScale: 'scores' } },
 ];
 
+/** A problem without what its kernel adds to the LSE. */
+function withoutShift(problem: Problem): Problem {
+  const { lseShift, ...rest } = problem;
+  return lseShift === undefined ? problem : rest;
+}
+
 /** Makes the problem that a kernel multiplies. */
 type MakeProblem = () => Problem;
 
@@ -75,8 +86,7 @@ class ReaderSlot {
   of(make: MakeProblem): RowReader {
     if (this.#held?.make === make) return this.#held.reader;
     this.#held = null;
-    const { lseShift: _, ...problem } = make();
-    const reader = new RowReader(problem, this.#shape);
+    const reader = new RowReader(withoutShift(make()), this.#shape);
     this.#held = { make, reader };
     return reader;
   }
