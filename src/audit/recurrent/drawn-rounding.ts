@@ -12,13 +12,12 @@ import { randomWords } from '../rows/index.js';
 const bits = new Float64Array(1);
 const words = new Uint32Array(bits.buffer);
 
-/** The power of two at or below |x|, x normal in fp64. */
-function powerOf(x: number): number {
-  bits[0] = x;
-  words[1] &= 0x7ff00000;
-  words[0] = 0;
-  return bits[0];
-}
+/** The power of two at or below |x| of normal fp64 numbers, by their field of the exponent. */
+const powers = lazily(() => {
+  const table = new Float64Array(2 ** 11);
+  for (let field = 1; field < table.length; field++) table[field] = 2 ** (field - 1023);
+  return table;
+});
 
 /** Numbers of {@link noise}, a power of two. */
 const noiseLength = 2 ** 16;
@@ -58,6 +57,7 @@ export function drawnRounding(
 ): RecurrentRounding {
   const next = randomWords(seed, 1);
   const drawn = noise();
+  const powerOf = powers();
   const mask = noiseLength - 1;
   const change = (
     name: FormatName,
@@ -78,7 +78,8 @@ export function drawnRounding(
     for (let i = first; i < end; i++) {
       const x = values[i];
       if (x === 0) continue;
-      const power = Math.abs(x) < minNormal ? minNormal : powerOf(x);
+      bits[0] = x;
+      const power = Math.abs(x) < minNormal ? minNormal : powerOf[(words[1] >>> 20) & 0x7ff];
       values[i] = x + half * power * drawn[(from + i) & mask];
     }
   };
