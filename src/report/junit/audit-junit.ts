@@ -287,7 +287,7 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: FileRep
 
 /** What of a sample was judged and what was not; nothing where all was. */
 function sampleLines(report: FileReport): string[] {
-  if (report.kind === 'link-audit' || report.sample === null) return [];
+  if (!('sample' in report) || report.sample === null) return [];
   const [judged, left] =
     report.kind === 'audit'
       ? [describeSample(report.sample), describeUnsampled(report.sample)]
