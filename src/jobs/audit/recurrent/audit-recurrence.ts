@@ -3,6 +3,7 @@ import {
   problemNote,
   printable,
   readRecurrence,
+  recurrentTensor,
   type ReadRecurrence,
   type RecurrentSettings,
   type TensorFile,
@@ -58,6 +59,7 @@ function readingSettings({ problem, recurrence, initialState }: AuditSettings): 
 /** The contents of the file that nothing reads; results under prefixes are those of other kernels, and no inputs. */
 function unusedBeside(
   { ofAttention, ofGradients, unknown }: UnusedNames,
+  file: TensorFile,
   family: RecurrentFamily,
 ): UnusedNames {
   const nameOf = (name: string) => recurrentTensorName(family, name);
@@ -65,7 +67,8 @@ function unusedBeside(
     .filter((name) => recurrentQuantities[name].isGradient)
     .map(nameOf);
   const isResult = (name: string) =>
-    recurrentQuantityNames.map(nameOf).some((one) => name === one || name.endsWith(`.${one}`));
+    recurrentQuantityNames.some((one) => recurrentTensor(file, one, { family }) === name) ||
+    recurrentQuantityNames.map(nameOf).some((one) => name.endsWith(`.${one}`));
   const own = unknown.filter((name) => gradients.some((one) => one === name));
   return {
     ofAttention,
@@ -110,7 +113,7 @@ async function originOfRecurrence(
   return {
     ...origin,
     command: recurrence?.command(file.path) ?? null,
-    unused: origin.unused ? unusedBeside(origin.unused, problem.family) : null,
+    unused: origin.unused ? unusedBeside(origin.unused, file, problem.family) : null,
     seconds: secondsSince(start),
   };
 }
