@@ -261,6 +261,28 @@ def test_a_wrapped_function_judges_gradients_as_the_pass_ends(fla, kept):
     assert len(list(kept.iterdir())) == 1
 
 
+@pytest.mark.parametrize("name", ["chunk_simple_gla", "fused_recurrent_simple_gla"])
+def test_tensors_on_a_gpu_are_judged_there(fla, monkeypatch, kept, name):
+    """As if they were: the CPU is the device."""
+    from flashproof.recurrent import read_call
+    from flashproof.torch import judged_recurrences
+
+    monkeypatch.setattr(judged_recurrences, "lies_on_device", lambda _: True)
+    monkeypatch.setattr(read_call, "_copied", lambda value, name: value.detach().clone())
+    module, beside = WRITES[name]
+    given = problem(beside, torch.bfloat16)
+    functions = sys.modules[f"fla.ops.{module}"]
+    with flashproof.judged_recurrent() as judged:
+        getattr(functions, name)(**given, output_final_state=True)
+    (call,) = judged.calls
+    assert call.report.decided_by == "device" and "bfloat16 q [2, 24, 2, 8]" in call.problem
+    fla.ops.recurrence.Faults.output = 1.02
+    with flashproof.judged_recurrent(on_fail="report") as judged:
+        getattr(functions, name)(**given)
+    assert judged.failures and judged.failures[0].report.status == "FAIL"
+    assert "Again: python -m flashproof audit " in judged.text and len(list(kept.iterdir())) == 1
+
+
 def test_calls_can_be_left_out(fla):
     with flashproof.judged_recurrent(most_calls=1, false_alarm_rate=1e-6) as judged:
         for _ in range(3):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arrays import to_array
+from ..arrays import check_tensors, to_array
 from ..safetensors import Array
 from .kernels import Kernel
 
@@ -61,7 +61,8 @@ class RecurrentCall:
         """The problem in a few words."""
         names = ("q", "v") if "q" in self.problem else ("x", "B")
         sizes = [f"{name} {list(self.problem[name].shape)}" for name in names]
-        return f"{self.problem['family']} {self.problem[names[0]].dtype} {', '.join(sizes)}"
+        dtype = str(self.problem[names[0]].dtype).removeprefix("torch.")
+        return f"{self.problem['family']} {dtype} {', '.join(sizes)}"
 
     def outputs(self, values: Mapping[str, Any], made: Any) -> dict[str, Any]:
         """The output and the final state, None where there is none, of what the kernel gave."""
@@ -101,7 +102,7 @@ def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
             continue
         if name in _TENSORS:
             own = _TENSORS[name]
-            problem[own] = to_array(value, name)
+            problem[own] = _copied(value, name)
             gradients[name] = f"d{own}"
         elif name == "scale":
             problem["scale"] = value
@@ -114,14 +115,25 @@ def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
         if name not in problem:
             raise ValueError(f"{name} is not given to a judged kernel; give it")
     if decay == "g_gamma":
-        problem["g"] = _each_token(to_array(values["g_gamma"], "g_gamma"), problem)
+        problem["g"] = _each_token(values["g_gamma"], problem)
         others["g_gamma"] = "dg_gamma is a sum over tokens"
     return RecurrentCall(problem, gradients, others)
 
 
-def _each_token(decays: Array, problem: Mapping[str, Any]) -> Array:
+def _copied(value: Any, name: str) -> Any:
+    """A tensor as it is now: on the GPU where it lies there, else as an array. TypeError for what is none."""
+    if getattr(value, "is_cuda", False):
+        check_tensors({name: value})
+        return value.detach().clone()
+    return to_array(value, name)
+
+
+def _each_token(decays: Any, problem: Mapping[str, Any]) -> Any:
     """Decays of heads as those of every token."""
     if problem.get("layout") == "bhtd" or len(decays.shape) != 1:
         raise ValueError(f"g_gamma has {list(decays.shape)}; give one number for each head")
     batch, tokens = problem["q"].shape[:2]
-    return Array(decays.dtype, (batch, tokens, *decays.shape), decays.data * (batch * tokens))
+    if not isinstance(problem["q"], Array):
+        return decays.detach().expand(batch, tokens, -1).clone()
+    own = to_array(decays, "g_gamma")
+    return Array(own.dtype, (batch, tokens, *own.shape), own.data * (batch * tokens))
