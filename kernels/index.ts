@@ -147,8 +147,10 @@ export {
 export {
   applicableFaults,
   emulateRecurrence,
+  faultApplies,
   findRecurrentFault,
   findRecurrentModel,
+  madeGateFaults,
   mamba2Faults,
   readRecurrentSettings,
   recurrentFaults,

@@ -35,6 +35,8 @@ export {
 } from './gradients/index.js';
 export * from './selection/index.js';
 export {
+  gateRecurrence,
+  makesGates,
   mamba2Recurrence,
   mamba2Steps,
   recurrentGradients,
@@ -61,3 +63,4 @@ export {
   reciprocalSquareRootRounded,
 } from './reciprocal.js';
 export * from './cache-write/index.js';
+export * from './prologue/index.js';

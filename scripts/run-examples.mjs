@@ -28,6 +28,7 @@ const examples = {
   'node-test': {},
   python: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   packed: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
+  'decode-chain': { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   triton: {},
   'flash-attention-4': { probe: ['python3', '--version'], missing: 'python3' },
   'flashinfer-bench': {

@@ -1,5 +1,5 @@
 import { addFloat32, multiplyFloat32 } from '../../src/arith/index.js';
-import { divideByReciprocal } from '../../src/hardware/index.js';
+import { dividerByReciprocal } from '../../src/hardware/index.js';
 import type { DivisionQuality, IntegerRounding } from '../promises.js';
 import type { RowGroups } from './row-groups.js';
 
@@ -21,10 +21,10 @@ export interface Integers {
   readonly factors: Float64Array;
 }
 
-/** fp32 quotients of the quality. */
-function divider(quality: DivisionQuality): (a: number, b: number) => number {
-  if (quality === 'nearest') return (a, b) => Math.fround(a / b);
-  return (a, b) => divideByReciprocal(a, b, { isFull: true, flushes: false });
+/** A function that divides by an fp32 number, with fp32 quotients of the quality. */
+function divider(quality: DivisionQuality, b: number): (a: number) => number {
+  if (quality === 'nearest') return (a) => Math.fround(a / b);
+  return dividerByReciprocal(b, { isFull: true, flushes: false });
 }
 
 /** The largest magnitude of each group; NaN does not count, as of an fp32 maximum. */
@@ -61,22 +61,23 @@ function integerFactors(
   largest: Float64Array,
   { largest: most, division, floor }: IntegerRule,
 ): Float64Array {
-  const divide = divider(division);
-  return largest.map((x) => addFloat32(divide(x, most), floor));
+  const divide = divider(division, most);
+  return largest.map((x) => addFloat32(divide(x), floor));
 }
 
-/** The integer of a number in a group of that factor and largest magnitude. */
-function integerOf(rule: IntegerRule): (x: number, factor: number, largest: number) => number {
+/** The integers of numbers in a group of that factor and largest magnitude: one quotient serves a whole group. */
+function integerOf(rule: IntegerRule, factor: number, largest: number): (x: number) => number {
   const { largest: most, rounding, division } = rule;
-  const divide = divider(division);
-  if (rounding === 'half-away')
-    return (x, factor) => {
-      const quotient = divide(x, factor);
+  if (rounding === 'half-away') {
+    const divide = divider(division, factor);
+    return (x) => {
+      const quotient = divide(x);
       const moved = addFloat32(quotient, quotient >= 0 ? 0.5 : -0.5);
       return clamped(Math.trunc(moved), 127) + 0;
     };
-  return (x, _, largest) =>
-    clamped(nearestEven(multiplyFloat32(x, divide(most, largest))), most) + 0;
+  }
+  const inverse = divider(division, largest)(most);
+  return (x) => clamped(nearestEven(multiplyFloat32(x, inverse)), most) + 0;
 }
 
 /**
@@ -93,11 +94,11 @@ export function quantiseIntegers(
   const least = rule.rounding === 'half-even' ? Math.fround(1e-7) : 0;
   const largest = largestOfGroups(values, dim, groups).map((x) => Math.max(x, least));
   const factors = integerFactors(largest, rule);
-  const toInteger = integerOf(rule);
+  const ofGroups = Array.from(factors, (factor, group) => integerOf(rule, factor, largest[group]));
   const elements = new Float64Array(values.length);
   groups.of.forEach((group, row) => {
-    for (let at = row * dim; at < (row + 1) * dim; at++)
-      elements[at] = toInteger(values[at], factors[group], largest[group]);
+    const toInteger = ofGroups[group];
+    for (let at = row * dim; at < (row + 1) * dim; at++) elements[at] = toInteger(values[at]);
   });
   return { elements, factors };
 }

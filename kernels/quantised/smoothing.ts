@@ -19,15 +19,18 @@ export function smoothKeys({ k }: Problem, shape: ProblemShape): SmoothedKeys {
   const values = decodeTensor(k);
   const heads = batch * kvHeads;
   const mean = new Float64Array(heads * qkDim);
-  for (let head = 0; head < heads; head++)
-    for (let t = 0; t < qkDim; t++) {
-      let sum = 0;
-      for (let j = 0; j < count; j++) sum += values[(head * count + j) * qkDim + t];
-      mean[head * qkDim + t] = count === 0 ? 0 : round(format, sum / count);
-    }
-  const keys = values.map((x, at) => {
-    const head = Math.floor(at / (count * qkDim));
-    return round(format, Math.fround(x - mean[head * qkDim + (at % qkDim)]));
-  });
+  const keys = new Float64Array(values.length);
+  for (let head = 0; head < heads; head++) {
+    const first = head * count * qkDim;
+    const sums = new Float64Array(qkDim);
+    // Row by row, as the keys lie in memory: each column's sum is in the order of the keys all the same.
+    for (let j = 0, at = first; j < count; j++)
+      for (let t = 0; t < qkDim; t++, at++) sums[t] += values[at];
+    const ofHead = mean.subarray(head * qkDim, (head + 1) * qkDim);
+    sums.forEach((sum, t) => (ofHead[t] = count === 0 ? 0 : round(format, sum / count)));
+    for (let j = 0, at = first; j < count; j++)
+      for (let t = 0; t < qkDim; t++, at++)
+        keys[at] = round(format, Math.fround(values[at] - ofHead[t]));
+  }
   return { mean, keys };
 }

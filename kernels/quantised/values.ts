@@ -12,6 +12,7 @@ import type { ValueFormat } from '../promises.js';
 import { microBlock, quantiseMicroBlocks } from './micro-blocks.js';
 
 const { maxFinite: largestElement } = formats.e4m3;
+const saturating = { overflow: 'saturate' } as const;
 
 /** V rounded to e4m3 with a factor a column: max|v| / 448, of v·(448 / max|v|). As the paper of SageAttention 2 has it; no kernel was compared. */
 function byColumn(values: Float64Array, { keys, vDim }: ProblemShape, v: Tensor): Tensor {
@@ -19,21 +20,18 @@ function byColumn(values: Float64Array, { keys, vDim }: ProblemShape, v: Tensor)
   const heads = keys * vDim === 0 ? 0 : values.length / (keys * vDim);
   const factors = new Float64Array(heads * vDim);
   const elements = new Float64Array(values.length);
-  for (let head = 0; head < heads; head++)
-    for (let c = 0; c < vDim; c++) {
-      const first = head * keys * vDim + c;
-      let largest = 0;
-      for (let j = 0; j < keys; j++)
-        largest = Math.max(largest, Math.abs(values[first + j * vDim]));
-      factors[head * vDim + c] = Math.fround(largest / largestElement);
-      const inverse = largest === 0 ? 0 : Math.fround(largestElement / largest);
-      for (let j = 0; j < keys; j++) {
-        const at = first + j * vDim;
-        elements[at] = round(formats.e4m3, Math.fround(values[at] * inverse), {
-          overflow: 'saturate',
-        });
-      }
-    }
+  for (let head = 0; head < heads; head++) {
+    const first = head * keys * vDim;
+    // Row by row, as the values lie in memory.
+    const largest = new Float64Array(vDim);
+    for (let j = 0, at = first; j < keys; j++)
+      for (let c = 0; c < vDim; c++, at++) largest[c] = Math.max(largest[c], Math.abs(values[at]));
+    const inverse = largest.map((x) => (x === 0 ? 0 : Math.fround(largestElement / x)));
+    largest.forEach((x, c) => (factors[head * vDim + c] = Math.fround(x / largestElement)));
+    for (let j = 0, at = first; j < keys; j++)
+      for (let c = 0; c < vDim; c++, at++)
+        elements[at] = round(formats.e4m3, Math.fround(values[at] * inverse[c]), saturating);
+  }
   const scaled = { format: 'e4m3', shape: v.shape } as const;
   return {
     ...scaled,

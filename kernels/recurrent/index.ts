@@ -20,5 +20,11 @@ export {
 } from './models/models.js';
 export { readRecurrentSettings } from './models/model-settings.js';
 export { roundingTo, unrounded } from './rounding.js';
+export { madeGateFaults } from './gates/faults.js';
 export { mamba2Faults } from './mamba2/faults.js';
-export { applicableFaults, runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';
+export {
+  applicableFaults,
+  faultApplies,
+  runRecurrence,
+  type RecurrentRunOptions,
+} from './run-recurrence.js';

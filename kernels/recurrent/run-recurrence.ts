@@ -23,6 +23,8 @@ import {
   type FaultyRun,
   type RecurrentFault,
 } from './faults/index.js';
+import { madeGateFaults } from './gates/faults.js';
+import { withMadeGates } from './gates/make-gates.js';
 import { gateCountOf, inputReader, type InputReader } from './inputs.js';
 import { productsOf } from './matrix/matrices.js';
 import { mamba2Faults } from './mamba2/faults.js';
@@ -158,16 +160,16 @@ function runOnce(
   return { out, final_state: final, ...gradients?.finish() };
 }
 
-/** Runs a Mamba-2 problem: the steps before its recurrence, that, and what makes outputs of it. */
-function runMamba2(
+/** Runs a problem's recurrence with what a kernel does around it: it makes gates, or it is Mamba-2's, whose steps are before and behind. */
+function runAround(
   problem: RecurrentProblem,
   arithmetic: RecurrentArithmetic,
   rounding: RecurrentRounding,
-  { mamba2: change, gradientInputs, form = arithmetic.form }: FaultyRun,
+  { mamba2: change, gates, gradientInputs, form = arithmetic.form }: FaultyRun,
   runPlain: (plain: RecurrentProblem, kept: RecurrentRounding) => RecurrentResults<Float64Array>,
 ): RecurrentResults<Float64Array> {
   const { mamba2 } = problem;
-  if (!mamba2) return runPlain(problem, rounding);
+  if (!mamba2) return runPlain(withMadeGates(problem, rounding, gates), rounding);
   const output: RecurrentRounding['output'] = (name, values, first, end) => {
     // Outputs are rounded behind D and z, and dv and dg are no results.
     if (!['out', 'dv', 'dg'].includes(name)) rounding.output(name, values, first, end);
@@ -200,7 +202,7 @@ export function runRecurrence(
     (one, run = {}) => {
       const kept = run.formats ? roundedBefore(run.formats, by) : by;
       const given = { ...(gradientInputs && { gradientInputs }), ...run };
-      return runMamba2(one, arithmetic, kept, given, (plain, inner) =>
+      return runAround(one, arithmetic, kept, given, (plain, inner) =>
         runOnce(plain, arithmetic, inner, gradientInputs, run),
       );
     };
@@ -209,22 +211,32 @@ export function runRecurrence(
   const chunk = chunkOf(arithmetic);
   const runFaulty = (one: RecurrentProblem, by: Execute) =>
     ofProblem(one, fault.run({ problem: one, chunk, gradientInputs }, by));
-  if (fault.isOfMamba2 === true) return runFaulty(problem, execute);
+  if (fault.isOutside === true) return runFaulty(problem, execute);
   const given = gradientInputs ? { gradientInputs } : {};
-  return runMamba2(problem, arithmetic, rounding, given, (plain, inner) =>
+  return runAround(problem, arithmetic, rounding, given, (plain, inner) =>
     runFaulty(plain, executeWith(inner)),
   );
 }
 
-/** The faults that a kernel may have on such a problem; those of recurrences see that of Mamba-2 alone. */
-export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+/** What faults of recurrences see of a problem: the recurrence alone, with gates as they are made. */
+function plainSetting(setting: FaultSetting): FaultSetting {
   const { problem } = setting;
   const { mamba2 } = problem;
-  const plain = mamba2
+  return mamba2
     ? { ...setting, problem: kernelRecurrence(problem, mamba2, { rounding: unrounded }) }
-    : setting;
+    : { ...setting, problem: withMadeGates(problem, unrounded) };
+}
+
+/** Whether a kernel may have a fault on such a problem. */
+export function faultApplies(fault: RecurrentFault, setting: FaultSetting): boolean {
+  return fault.appliesTo(fault.isOutside === true ? setting : plainSetting(setting));
+}
+
+/** The faults that a kernel may have on such a problem; those of recurrences see the recurrence alone, with gates as they are made. */
+export function applicableFaults(setting: FaultSetting): readonly RecurrentFault[] {
+  const plain = plainSetting(setting);
   return [
     ...recurrentFaults.filter((fault) => fault.appliesTo(plain)),
-    ...mamba2Faults.filter((fault) => fault.appliesTo(setting)),
+    ...[...mamba2Faults, ...madeGateFaults].filter((fault) => fault.appliesTo(setting)),
   ];
 }

@@ -1,4 +1,4 @@
-import { decodeTensor, tensorPrecision } from '../../src/formats/index.js';
+import { decodeFinite, decodeTensor, tensorPrecision } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { lazily } from '../../src/reuse.js';
 
@@ -174,8 +174,7 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     const values = placeOf(index);
     if (isHeld || index === current) return values;
     const [begin, end] = boundsOf(index);
-    decode(begin, end, values);
-    for (let at = 0; at < values.length; at++) if (!Number.isFinite(values[at])) values[at] = 0;
+    decodeFinite(tensor, first + begin, first + end, values);
     current = index;
     return values;
   };

@@ -4,6 +4,7 @@ import {
   type InterruptedRow,
   problemMask,
   spanOfRows,
+  type KeyRange,
   type Mask,
   type Problem,
   type ProblemShape,
@@ -50,26 +51,28 @@ interface WeighedRow {
   readonly denominator: number;
 }
 
-/** Number of elements of a tile of weights. */
-const tileLength = tileRows * tileRows;
-
 /** Weights that are computed once for all walks over a problem, for a block, by tile of keys. */
 interface KeptTiles {
+  /** [tiles × rows of the block × 64] */
   readonly weights: Float64Array;
   /** 1 where a tile has been computed. */
   readonly isKnown: Uint8Array;
 }
 
-/** The data that walks over one small problem share. */
+/** The data that walks over one problem share. */
 interface KeptWalk {
-  readonly operands: readonly HeadOperands[];
-  readonly ofBlock: (head: number, firstRow: number) => KeptTiles;
+  /** Null where they are not kept. */
+  readonly operands: readonly HeadOperands[] | null;
+  readonly ofBlock: (head: number, firstRow: number, rows: number) => KeptTiles;
 }
 
-/** The most numbers, weights included, of a problem that is kept between walks: 8 MiB in fp64. */
+/** The most weights that are kept between walks: 32 MiB in fp64. */
+const mostWeights = 2 ** 22;
+
+/** The most numbers, weights included, of a problem whose inputs are kept too: 8 MiB in fp64. */
 const mostKept = 2 ** 20;
 
-/** Data to share between walks; null for a problem that is not small. */
+/** Data to share between walks; null for a problem that has too many weights. */
 function createKeptWalk(
   problem: Problem,
   shape: ProblemShape,
@@ -77,17 +80,19 @@ function createKeptWalk(
 ): KeptWalk | null {
   const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
   const [blocks, tiles] = [queries, keys].map((rows) => Math.ceil(rows / tileRows));
-  const count = batch * heads * blocks * tiles;
+  const perRow = tiles * tileRows;
+  const count = batch * heads * queries * perRow;
+  if (count > mostWeights) return null;
   const inputs = batch * (heads * queries * qkDim + kvHeads * keys * (qkDim + vDim));
-  if (count * tileLength + inputs > mostKept) return null;
-  const weights = new Float64Array(count * tileLength);
-  const isKnown = new Uint8Array(count);
+  const weights = new Float64Array(count);
+  const isKnown = new Uint8Array(batch * heads * blocks * tiles);
   return {
-    operands: [...headOperands(problem, shape, memories)],
-    ofBlock: (head, firstRow) => {
+    operands: count + inputs > mostKept ? null : [...headOperands(problem, shape, memories)],
+    ofBlock: (head, firstRow, rows) => {
+      const firstWeight = (head * queries + firstRow) * perRow;
       const first = (head * blocks + firstRow / tileRows) * tiles;
       return {
-        weights: weights.subarray(first * tileLength, (first + tiles) * tileLength),
+        weights: weights.subarray(firstWeight, firstWeight + rows * perRow),
         isKnown: isKnown.subarray(first, first + tiles),
       };
     },
@@ -124,6 +129,8 @@ interface TileVisit {
   readonly tiles: KeptTiles | null;
   /** Whether the projector's matrices are loaded. */
   readonly isProjected: boolean;
+  /** Keys whose tiles are visited; null for all. */
+  readonly span: KeyRange | null;
   readonly visit: (tile: WeightTile) => void;
 }
 
@@ -137,7 +144,7 @@ function visitWeightTiles(
   block: QueryBlock,
   rows: readonly WeighedRow[],
   { law, constants, kept }: Rules,
-  { tiles, isProjected, visit }: TileVisit,
+  { tiles, isProjected, span, visit }: TileVisit,
 ): void {
   const { kernels } = engine;
   const { firstRow, ranges } = block;
@@ -171,19 +178,24 @@ function visitWeightTiles(
     weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
     kernels.scaleRows(engine.scores.address, normalise.address, ranges.length);
   };
-  const span = spanOfRows(usable);
-  const first = Math.floor(span.begin / tileRows) * tileRows;
-  for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
+  const seen = spanOfRows(usable);
+  const begin = Math.max(seen.begin, span?.begin ?? 0);
+  const end = Math.min(seen.end, span?.end ?? Infinity);
+  const first = Math.floor(begin / tileRows) * tileRows;
+  for (let firstKey = first; firstKey < end; firstKey += tileRows) {
     const place = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(usable, place, low.view, high.view);
     if (!isSeen) continue;
     const index = firstKey / tileRows;
     const projections = isProjected ? projector.project(values, index, seeingRows(engine)) : [];
-    const known = tiles?.weights.subarray(index * tileLength, (index + 1) * tileLength);
-    if (known !== undefined && tiles?.isKnown[index] === 1) weights.set(known);
-    else {
+    const length = ranges.length * tileRows;
+    const known = tiles?.weights.subarray(index * length, (index + 1) * length);
+    if (known !== undefined && tiles?.isKnown[index] === 1) {
+      weights.set(known);
+      weights.fill(0, length);
+    } else {
       weigh(firstKey, interrupted);
-      known?.set(weights);
+      known?.set(weights.subarray(0, length));
       if (tiles !== null) tiles.isKnown[index] = 1;
     }
     if (kept !== null && dropped !== null) {
@@ -240,9 +252,11 @@ interface WeightWalkOptions {
   readonly projected?: ProjectedMatrices;
   /** The problem's unless given: that of the reference. */
   readonly mask?: Mask;
+  /** Tiles without any of these keys are left out; default: all are visited. */
+  readonly span?: KeyRange;
   /**
-   * Working memory of the loops; default: memories of this walk's own. They keep the weights of a small problem under
-   * the problem's own mask for later walks with the same reference.
+   * Working memory of the loops; default: memories of this walk's own. They keep the weights of a problem that has
+   * not too many, under its own mask, for later walks with the same reference.
    */
   readonly memories?: WorkingMemories | undefined;
 }
@@ -257,7 +271,7 @@ export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
   visitor: WeightVisitor,
-  { projected, mask: givenMask, memories = new WorkingMemories() }: WeightWalkOptions = {},
+  { projected, mask: givenMask, span, memories = new WorkingMemories() }: WeightWalkOptions = {},
 ): void {
   const { shape } = reference;
   const mask = givenMask ?? problemMask(problem, shape);
@@ -287,8 +301,9 @@ export function forEachWeightTile(
         if (projected !== undefined)
           memory.projector.load(projected.ofBlock(head, first, count), vDim);
         visitWeightTiles(memory, { operands, firstRow: first, ranges }, rows, rules, {
-          tiles: walk?.ofBlock(head, first) ?? null,
+          tiles: walk?.ofBlock(head, first, count) ?? null,
           isProjected: matrices > 0,
+          span: span ?? null,
           visit: visitor.visit,
         });
         visitor.end(head, first, count);

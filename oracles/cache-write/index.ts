@@ -1,3 +1,2 @@
-export { writtenValues, type Spans } from './written-values.js';
 export { factorSpan, quotientSpan, type FactorTerms, type Span } from './factors.js';
 export { isLegal, legalNumbers, type LegalNumbers, type NumberTerms } from './numbers.js';

@@ -65,7 +65,7 @@ export function decayReader(
 ): DecayReader {
   const factors = new Float64Array(paddedDim).fill(1, 0, keyDim);
   const decay: TokenDecay = { factors, largest: 1, error: 0 };
-  const { g, firstHead = 0, stepErrors } = problem;
+  const { g, firstHead = 0, stepErrors, gateErrors } = problem;
   const rule = recurrentFamilies[problem.family].decay;
   if (rule === 'none') return () => decay;
   if (rule === 'fixed-by-head' || g === undefined)
@@ -86,7 +86,10 @@ export function decayReader(
     decodeTensor(g, row * count, (row + 1) * count, gates);
     decay.largest = 0;
     decay.error = 0;
-    for (let i = 0; i < count; i++) setGate(decay, gates[i], share, [i * rows, (i + 1) * rows]);
+    for (let i = 0; i < count; i++) {
+      const ofGate = gateErrors?.[row * count + i] ?? share;
+      setGate(decay, gates[i], ofGate, [i * rows, (i + 1) * rows]);
+    }
     return decay;
   };
 }

@@ -5,6 +5,7 @@ export {
 } from './recurrent-oracle.js';
 export { recurrentGradients, type RecurrentGradientReference } from './recurrent-gradients.js';
 export type { RecurrentGradients } from './token-gradients.js';
+export { gateRecurrence, makesGates } from './gate-recurrence.js';
 export {
   mamba2Recurrence,
   stepsOf as mamba2Steps,

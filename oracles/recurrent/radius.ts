@@ -57,6 +57,8 @@ export interface TokenBounds {
   readonly keyNorm: number;
   /** β; null for an additive write. */
   readonly strength: number | null;
+  /** What β errs by, relative to itself. */
+  readonly strengthError: number;
   /** What the value of an additive write errs by, relative to itself. */
   readonly valueError: number;
 }
@@ -90,8 +92,10 @@ export function advanceErrors(
   written: Float64Array,
   squares: Float64Array,
 ): void {
-  const { decay, keyNorm, strength, valueError } = token;
-  const spread = spreadOf(strength, keyNorm);
+  const { decay, keyNorm, strength, strengthError, valueError } = token;
+  // The largest β that is possible has the largest spread.
+  const largest = strength === null ? null : strength * (1 + strengthError);
+  const spread = spreadOf(largest, keyNorm);
   const forgets = decay.largest === 0;
   for (let c = 0; c < radius.length; c++) {
     const before = forgets ? 0 : norm[c];
@@ -106,7 +110,7 @@ export function advanceErrors(
     const ofWritten =
       strength === null
         ? valueError * w + (valueError > 0 ? tiny : 0)
-        : Math.abs(strength) * ofRead + 2 * u * w + tiny;
+        : Math.abs(strength) * (1 + strengthError) * ofRead + (strengthError + 2 * u) * w + tiny;
     const local = keyNorm * (ofWritten + (roundings.vector + u) * w) + u * norm[c] + tiny;
     radius[c] = (spread * decayed + local) * slack;
   }

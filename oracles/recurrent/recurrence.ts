@@ -46,7 +46,8 @@ export function stateWalk(problem: RecurrentProblem, shape: RecurrentShape): Sta
   const begin = (sequence: number, head: number) => {
     beginState(state, initialState, sequence * valueHeads + head, keyDim, 'initial_state');
   };
-  const advance = ({ query, key, value, valueError, decay, strength }: TokenOperands) => {
+  const advance = (token: TokenOperands) => {
+    const { query, key, value, decay, strength } = token;
     forgetRows(state.elements, decay.factors);
     if (strength === null) written.set(value);
     else {
@@ -58,8 +59,7 @@ export function stateWalk(problem: RecurrentProblem, shape: RecurrentShape): Sta
     }
     const factors = { decay: decay.factors, key: key.elements, query: query.elements };
     advanceState(state.elements, { ...factors, written }, read, squares);
-    const bounds = { decay, keyNorm: key.norm, strength, valueError };
-    advanceErrors(state.errors, bounds, roundings, written, squares);
+    advanceErrors(state.errors, { ...token, keyNorm: key.norm }, roundings, written, squares);
   };
   return { state, roundings, read, missing, begin, advance };
 }

@@ -10,6 +10,7 @@ import {
 } from '../../src/problem/index.js';
 import type { ScaledReferenceQuantity } from '../attention/attention.js';
 import { largestValueDim } from './adjoint-radius.js';
+import { makesGates } from './gate-recurrence.js';
 import { gradientRunner } from './gradient-runner.js';
 import { chainGradients } from './mamba2/chain-gradients.js';
 import { mamba2Recurrence } from './mamba2/plain-problem.js';
@@ -96,6 +97,8 @@ export function recurrentGradients(
   const { mamba2 } = problem;
   if (mamba2?.z)
     throw new RequestError('there are no exact gradients beside a gate z; leave z out');
+  if (makesGates(problem))
+    throw new RequestError('there are no exact gradients beside A_log or b; give g and beta');
   if (mamba2) {
     const { plain, steps } = mamba2Recurrence(problem, mamba2);
     const { shape: sizes, quantities: ofPlain } = recurrentGradients(plain, inputs, options);

@@ -3,6 +3,7 @@ import type {
   ReferenceQuantity,
   ScaledReferenceQuantity,
 } from '../attention/attention.js';
+import { gateRecurrence, makesGates } from './gate-recurrence.js';
 import { finishOutputs } from './mamba2/finish-outputs.js';
 import { mamba2Recurrence } from './mamba2/plain-problem.js';
 import { sequenceRunner } from './recurrence.js';
@@ -53,7 +54,7 @@ function storeState(
  * It computes in fp64. The radius of a state's column is bounded in the Euclidean norm, in which I − β k kᵀ does not
  * expand while β‖k‖² is from 0 to 2: a column's elements share it. Beyond 2, and under gates above 0, the radius grows as
  * the state may. Memory beside inputs and results is one state. Of mamba2 it is that of the values Δ x and the gates Δ A, with D x and z σ(z) behind it, each
- * with what it errs by.
+ * with what it errs by; of gates and write strengths that a kernel makes, −exp(A_log) softplus(a + dt_bias) and σ(b), likewise.
  * @throws RequestError for tensors that do not fit together, and for numbers that are not finite or out of range
  */
 export function recurrentOracle(
@@ -66,6 +67,7 @@ export function recurrentOracle(
     finishOutputs(reference.out, problem, mamba2);
     return reference;
   }
+  if (makesGates(problem)) return recurrentOracle(gateRecurrence(problem), options);
   const shape = recurrentShape(problem);
   const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = shape;
   const numbers = (length: number) => new Float64Array(length);

@@ -15,6 +15,8 @@ export interface TokenOperands {
   readonly decay: TokenDecay;
   /** β; null for an additive write. */
   readonly strength: number | null;
+  /** What β errs by, relative to itself. */
+  readonly strengthError: number;
 }
 
 /** Reads a token, counted over [batch, tokens], for a value head. */
@@ -35,7 +37,7 @@ export function tokenReader(
   shape: RecurrentShape,
   paddedDim: number,
 ): TokenReader {
-  const { q, k, v, beta, normalisation, stepErrors } = problem;
+  const { q, k, v, beta, normalisation, stepErrors, strengthErrors } = problem;
   const { keyHeads, valueHeads, valueDim } = shape;
   const [query, key] = [keyVector(paddedDim), keyVector(paddedDim)];
   const value = new Float64Array(valueDim);
@@ -49,7 +51,11 @@ export function tokenReader(
     readKeyVector(k, token * keyHeads + keyHead, epsilon, key);
     decodeTensor(v, at * valueDim, (at + 1) * valueDim, value);
     checkFinite(value, 'v');
-    const rest = { decay: decayOf(token, head), valueError: stepErrors?.[at] ?? 0 };
+    const rest = {
+      decay: decayOf(token, head),
+      valueError: stepErrors?.[at] ?? 0,
+      strengthError: strengthErrors?.[at] ?? 0,
+    };
     if (!beta) return { query, key, value, ...rest, strength: null };
     decodeTensor(beta, at, at + 1, strengthOf);
     checkFinite(strengthOf, 'beta');

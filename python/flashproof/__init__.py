@@ -2,7 +2,9 @@
 
 from .audits import Tolerance, assert_attention, audit, audit_on_device, tolerance
 from .caches import assert_cache_write, audit_cache_write
-from .checks import CheckReport, Declined, Promises, Replay, assert_kernel, check, laws, replay
+from .chains import ChainRecorder, Result, assert_chain, audit_chain, record_chain, result
+from .checks import CheckReport, Promises, Replay, assert_kernel, check, laws, replay
+from .kernel_host import Declined
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
 from .recurrent import JudgedRecurrent, audit_recurrent_on_device, judged_recurrent
@@ -13,6 +15,7 @@ from .surroundings import InvarianceReport, invariance
 
 __all__ = [
     "Array",
+    "ChainRecorder",
     "CheckReport",
     "Declined",
     "Finding",
@@ -23,13 +26,16 @@ __all__ = [
     "Replay",
     "Report",
     "RequestError",
+    "Result",
     "Tolerance",
     "assert_attention",
     "assert_cache_write",
+    "assert_chain",
     "assert_kernel",
     "assert_recurrent",
     "audit",
     "audit_cache_write",
+    "audit_chain",
     "audit_on_device",
     "audit_recurrent",
     "audit_recurrent_on_device",
@@ -37,6 +43,8 @@ __all__ = [
     "invariance",
     "judged_recurrent",
     "laws",
+    "record_chain",
     "replay",
+    "result",
     "tolerance",
 ]

@@ -81,6 +81,9 @@ class RecurrentArguments(Mamba2Arguments, RecurrentJudgingArguments, total=False
 
     g: Any
     beta: Any
+    A_log: Any
+    a: Any
+    b: Any
     initial_state: Any
     cu_seqlens: Any
     scale: float | None
@@ -109,7 +112,7 @@ FEATURES = ("mask", "bias", "alibi_slopes", "sink")
 #: dO, and the gradients that are judged.
 GRADIENTS = ("dout", "dq", "dk", "dv", "dbias", "dsink")
 #: The same of a recurrence.
-RECURRENT_FEATURES = ("g", "beta", "initial_state", "cu_seqlens")
+RECURRENT_FEATURES = ("g", "beta", "A_log", "a", "dt_bias", "b", "initial_state", "cu_seqlens")
 RECURRENT_GRADIENTS = ("dout", "dq", "dk", "dv", "dg", "dbeta", "dinitial_state")
 _NUMBERS = {
     "false_alarm_rate": "--false-alarm-rate",

@@ -50,7 +50,7 @@ _OWN_NAMES = {
     "dfinal_state": "dfinal_states",
     "dinitial_state": "dinitial_states",
 }
-_NOT_THERE = ("g", "beta", "dg", "dbeta", "scale", "normalisation")
+_NOT_THERE = ("g", "beta", "A_log", "a", "b", "dg", "dbeta", "scale", "normalisation")
 
 
 def mamba2_tensors(outputs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,9 @@ def mamba2_metadata(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_mamba2_names(family: str, given: Mapping[str, Any]) -> None:
-    """ValueError for an argument of Mamba-2 in another family."""
+    """ValueError for an argument of Mamba-2 in another family; a dt_bias is also one of gates that are made of A_log."""
     for name in Mamba2Arguments.__optional_keys__:
+        if name == "dt_bias" and given.get("A_log") is not None:
+            continue
         if given.get(name) is not None:
             raise ValueError(f"{name} is of mamba2, and the family is {family}; leave it out")

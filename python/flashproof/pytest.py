@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from . import checks
+from .kernel_host import Contract, Kernel
 from .pytest_plugin import Flashproof
 from .server import RequestError
 
@@ -16,12 +17,13 @@ UNTRIED = "nothing was checked"
 
 
 def laws(
-    kernel: checks.Kernel,
+    kernel: Kernel,
     promises: checks.Promises | None = None,
     *,
     only: Sequence[str] | None = None,
     runs: int = 20,
     seconds: float = 30,
+    contract: Contract = "attention",
     **settings: Any,
 ) -> Callable[..., None]:
     """
@@ -32,7 +34,7 @@ def laws(
     that was found, and how to try it again.
     """
 
-    @pytest.mark.parametrize("law", checks.laws() if only is None else list(only))
+    @pytest.mark.parametrize("law", checks.laws(contract) if only is None else list(only))
     def test(law: str, flashproof: Flashproof) -> None:
         __tracebackhide__ = True
         try:
@@ -43,6 +45,7 @@ def laws(
                 seed=flashproof.seed,
                 runs=runs if flashproof.runs is None else flashproof.runs,
                 seconds=seconds if flashproof.seconds is None else flashproof.seconds,
+                contract=contract,
                 **settings,
             )
         except RequestError as error:

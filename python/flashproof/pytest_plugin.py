@@ -11,7 +11,8 @@ import pytest
 
 from .arguments import AuditArguments
 from .audits import assert_attention
-from .checks import CheckReport, Kernel, Promises, assert_kernel
+from .checks import CheckReport, Promises, assert_kernel
+from .kernel_host import Kernel
 from .report import Report
 from .request import session
 

@@ -100,7 +100,8 @@ def audit_recurrent(
     CuPy, [batch, tokens, heads, dim], or [batch, heads, tokens, dim] with `layout="bhtd"`, in the format that the kernel read and
     wrote them in. States are [sequences, heads, key dim, value dim], or […, value dim, key dim] with `state_layout="vk"`.
 
-    - The problem: `scale` (1/√(key dim)); `g`, logarithms of decays, and `beta`, as the family has them; `initial_state`;
+    - The problem: `scale` (1/√(key dim)); `g`, logarithms of decays, and `beta`, as the family has them, or what a kernel makes them
+      of: `A_log`, `a` and `dt_bias` for −exp(A_log) softplus(a + dt_bias), `b` for σ(b); `initial_state`;
       `cu_seqlens`, ends of packed sequences, an array; `normalisation`, the epsilon beside Σ² by which Q and K are divided,
       True for 1e-6.
     - Gradients: `dout` and `dfinal_state`, and those of `dq`, `dk`, `dv`, `dg`, `dbeta`, `dinitial_state` that are to be judged.

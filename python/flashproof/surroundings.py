@@ -16,8 +16,9 @@ from .arguments import (
     settings_of,
 )
 from .arrays import Framework
-from .checks import Kernel, KernelHost, carry_out
+from .checks import carry_out
 from .dump import gather, temporary_folder, write_dump
+from .kernel_host import Kernel, KernelHost
 from .server import RequestError, Server
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import { gradientBoundBenchmark } from './gradient-benchmarks.js';
 import { gradientCostBenchmarks } from './gradient-cost-benchmarks.js';
 import { ptxBenchmarks } from './ptx-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
+import { recurrenceBenchmarks } from './recurrence-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
 
 const bytes = 2 ** 28;
@@ -70,6 +71,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     auditBenchmark(commandLine),
     ...auditCostBenchmarks(commandLine),
     ...gradientCostBenchmarks(commandLine),
+    ...recurrenceBenchmarks(commandLine),
     ...fixedCostBenchmarks(commandLine),
     ...formatBenchmarks,
     ...arithmeticBenchmarks,

@@ -20,29 +20,12 @@ export function decodeToFloat64(
   checkRequest(data, format, out, start, end);
   const values = out ?? new Float64Array(end - start);
   if (format.storageBits > 16) copyValues(data, format, values, start, end);
-  else if (format.name === 'bf16') widen(patternsOf(data, format), values, start, end);
   else {
     const bits = patternsOf(data, format);
     const table = decodeTable(format);
     for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
   }
   return values;
-}
-
-/** Widens bf16, whose patterns are the upper halves of those of fp32. */
-function widen(
-  bits: ReturnType<typeof patternsOf>,
-  values: Float64Array,
-  start: number,
-  end: number,
-): void {
-  const wideBits = new Uint32Array(Math.min(chunk, end - start));
-  const wide = new Float32Array(wideBits.buffer);
-  for (let first = start; first < end; first += chunk) {
-    const count = Math.min(chunk, end - first);
-    for (let i = 0; i < count; i++) wideBits[i] = bits[first + i] << 16;
-    values.set(count === wide.length ? wide : wide.subarray(0, count), first - start);
-  }
 }
 
 /**
@@ -102,7 +85,11 @@ function decodeTable(format: NumberFormat): Float32Array {
   const known = decodeTables.get(format.name);
   if (known !== undefined) return known;
   const table = new Float32Array(2 ** format.storageBits);
-  for (let bits = 0; bits < table.length; bits++) table[bits] = decode(format, bits);
+  if (format.name === 'bf16') {
+    // Its patterns are the upper halves of those of fp32.
+    const wide = new Uint32Array(table.buffer);
+    for (let bits = 0; bits < wide.length; bits++) wide[bits] = bits << 16;
+  } else for (let bits = 0; bits < table.length; bits++) table[bits] = decode(format, bits);
   decodeTables.set(format.name, table);
   return table;
 }

@@ -24,6 +24,7 @@ export { classify, type Classification, type NumberClass } from './bit-patterns.
 export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
 export {
+  decodeFinite,
   decodeTensor,
   isBeyondFloat32,
   multiplyByScales,

@@ -129,6 +129,35 @@ export function decodeTensor(
   return values;
 }
 
+/** Whether one of the first `count` numbers is an infinity or a NaN. */
+function hasSpecial(values: Float64Array, count: number): boolean {
+  // x − x is 0 for finite numbers and NaN for others; four sums, since one would wait for each of its additions.
+  let [a, b, c, d] = [0, 0, 0, 0];
+  let at = 0;
+  for (; at + 4 <= count; at += 4) {
+    a += values[at] - values[at];
+    b += values[at + 1] - values[at + 1];
+    c += values[at + 2] - values[at + 2];
+    d += values[at + 3] - values[at + 3];
+  }
+  for (; at < count; at++) a += values[at] - values[at];
+  return Number.isNaN(a + b + c + d);
+}
+
+/** As {@link decodeTensor}, with 0 in place of infinities and NaNs. */
+export function decodeFinite(
+  tensor: Tensor,
+  first: number,
+  end: number,
+  out?: Float64Array,
+): Float64Array {
+  const values = decodeTensor(tensor, first, end, out);
+  const count = end - first;
+  if (hasSpecial(values, count))
+    for (let at = 0; at < count; at++) if (!Number.isFinite(values[at])) values[at] = 0;
+  return values;
+}
+
 /** Significand bits that hold every element of a tensor, scales included. */
 export function tensorPrecision({ format, scales }: Pick<Tensor, 'format' | 'scales'>): number {
   return formats[format].precision + (scales?.precision ?? 0);

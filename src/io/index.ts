@@ -12,8 +12,10 @@ export {
 } from './write-safetensors.js';
 export { writeRecurrence } from './write-recurrence.js';
 export {
+  asFamilyStores,
   cacheNames,
   declaredFormatNames,
+  familyShape,
   layouts,
   namesRead,
   ownTensor,

@@ -113,6 +113,7 @@ export {
   recurrentTensorName,
   softplusThreshold,
   usualStepLimit,
+  type GateInputs,
   type Mamba2Inputs,
   type Decay,
   type RecurrentFamily,

@@ -153,8 +153,11 @@ describe('requests on linear attention that cannot be carried out', () => {
     [['--family', 'retention', ...forward], /retention has no g; leave it out/],
     [['--lse', ':lse', ...forward], /--lse is of softmax attention, and this is simple-gla/],
     [['--causal', ...forward], /--causal is of softmax attention/],
-    [['--kernel', 'fa4'], /--kernel is of softmax attention/],
-    [['--exec', 'true'], /--exec is of softmax attention/],
+    [
+      ['--kernel', 'fa4'],
+      /no kernel model of linear attention "fa4"; there are naive-recurrent, chunked/,
+    ],
+    [['--exec', 'true', '--lse-base', '2'], /--lse-base is of softmax attention/],
     [
       ['--as', 'fa4', ...forward],
       /--as is "fa4"; for linear attention give recurrent, chunked, fla/,

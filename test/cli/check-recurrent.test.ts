@@ -266,6 +266,55 @@ describe('flashproof check --contract recurrent, a live kernel', () => {
   });
 });
 
+describe('a check of Mamba-2', () => {
+  const own = promising('mamba2', {
+    families: ['mamba2'],
+    formats: ['bf16'],
+    dims: [4],
+    chunk: 4,
+  });
+
+  inTurn('passes a live kernel of it', { timeout: 300_000 }, async () => {
+    const { status, report } = await reported(
+      ...[...live('none'), ...own, '--runs', '2', '--seed', String(testSeed)],
+    );
+    expect(report.verdict.sentence).toMatch(/^PASS: \d+ properties hold/);
+    expect(status).toBe(0);
+    const holds = report.properties.filter(({ result }) => result === 'holds');
+    expect(holds.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['zero-step', 'long-step', 'skip-alone', 'superposition']),
+    );
+  });
+
+  it.each([
+    ['no-skip', 'skip-alone', /for D x of .* with C of 0$/],
+    ['no-decay', 'long-step', /^(out|final_states) at .* before the long step of token/],
+  ])('finds what a live kernel does wrong, and replays it: %s', async (fault, law, words) => {
+    const { status, report } = await reported(
+      ...[...live(fault), ...own, '--property', law, '--runs', '20', '--seed', '2'],
+    );
+    expect(status).toBe(1);
+    const { violation } = report.properties[0];
+    expect(violation!.statement).toMatch(words);
+    expect(violation!.problem).toMatchObject({ family: 'mamba2' });
+    const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
+    expect(replay.status).toBe(1);
+    expect(replay.stdout).toContain(violation!.statement);
+  });
+
+  it('finds a bug of an emulated one in its gradients, and replays it', async () => {
+    const { status, report } = await reported(
+      ...['--kernel', 'naive-recurrent', '--variant', 'dt-bias-missing', '--seed', '5', ...own],
+      ...['--property', 'gradients-within-bound', '--regime', 'one-token', '--runs', '20'],
+    );
+    expect(status).toBe(1);
+    const { saved, replay } = report.properties[0].violation!;
+    expect((await runInProcess('check', ...replay!.slice(2))).status).toBe(1);
+    const right = await runInProcess(...recurrent, ...kernel, '--replay', saved!, '--quiet');
+    expect(right).toMatchObject({ status: 0, stdout: 'PASS: gradients-within-bound holds.\n' });
+  });
+});
+
 describe('the saved problem of an emulated kernel', () => {
   it('is replayed, with gradients, as a violation of the bug alone', async () => {
     const { report } = await reported(

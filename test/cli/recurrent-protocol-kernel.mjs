@@ -1,7 +1,8 @@
 /**
  * A kernel of linear attention behind the process protocol that shares no code with flashproof: the recurrence in fp64, token by
  * token, on bf16 and fp32 inputs, written out in fp32, without gradients. The first argument says what it does wrong: crash,
- * decline, misspelt (a final_stat in place of the final state), no-decay (gates are left out). `none` does nothing wrong.
+ * decline, misspelt (a final_stat in place of the final state), misshapen (its first two axes exchanged), no-decay (gates are left out),
+ * no-skip (D x of mamba2 is left out), lost-chunk (what tokens 64 to 127 of a sequence write is lost behind them), no-state (no final state). `none` does nothing wrong.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -77,7 +78,10 @@ function recurrence({ q, k, v, g, beta, initial_state: initial, cu_seqlens: ends
       const size = keyDim * valueDim;
       const at = (index * heads + head) * size;
       const state = initial?.values.slice(at, at + size) ?? new Array(size).fill(0);
+      let kept = state.slice();
       for (let token = first; token < end; token++) {
+        if (token - first === 64) kept = state.slice();
+        if (fault === 'lost-chunk' && token - first === 128) state.splice(0, size, ...kept);
         const key = normalised(row(k, token, keyHead, keyHeads, keyDim), normalisation);
         const query = normalised(row(q, token, keyHead, keyHeads, keyDim), normalisation);
         const value = row(v, token, head, heads, valueDim);
@@ -101,6 +105,47 @@ function recurrence({ q, k, v, g, beta, initial_state: initial, cu_seqlens: ends
   };
 }
 
+/** States [sequences, heads, a, b] as [sequences, heads, b, a]. */
+function turned({ shape: [sequences, heads, a, b], values }) {
+  const at = (state, i, j) => values[(state * a + j) * b + i];
+  const states = Array.from({ length: sequences * heads }, (_, state) =>
+    Array.from({ length: b }, (_, i) => Array.from({ length: a }, (_, j) => at(state, i, j))),
+  );
+  return { shape: [sequences, heads, b, a], values: states.flat(3) };
+}
+
+/** The steps of mamba2, by token and head. */
+function stepsOf({ dt, dt_bias: bias }, { dt_softplus: softplus, dt_limit: [least, most] }, heads) {
+  return dt.values.map((x, i) => {
+    const sum = x + (bias?.values[i % heads] ?? 0);
+    const step = softplus ? Math.log1p(Math.exp(sum)) : sum;
+    return Math.min(most ?? Infinity, Math.max(least, Number.isFinite(step) ? step : sum));
+  });
+}
+
+/** Mamba-2 by the names of mamba_ssm: the recurrence of Δ x with gates Δ A, and D x and the gate behind it. */
+function mamba2(tensors, request) {
+  const { C, B, x, A, D, z, initial_states: initial, cu_seqlens: ends } = tensors;
+  const [, , heads, headDim] = x.shape;
+  const steps = stepsOf(tensors, request, heads);
+  const ofRow = (i) => Math.floor(i / headDim);
+  const problem = {
+    q: C,
+    k: B,
+    v: { shape: x.shape, values: x.values.map((one, i) => one * steps[ofRow(i)]) },
+    g: { shape: [1, 1, heads], values: steps.map((step, i) => step * A.values[i % heads]) },
+    initial_state: initial && turned(initial),
+    cu_seqlens: ends,
+  };
+  const { out, final_state: final } = recurrence(problem, request);
+  const values = out.values.map((y, i) => {
+    const skip = fault === 'no-skip' ? 0 : (D?.values[ofRow(i) % heads] ?? 0) * x.values[i];
+    const gate = z === undefined ? 1 : z.values[i] / (1 + Math.exp(-z.values[i]));
+    return (y + skip) * gate;
+  });
+  return { out: { shape: x.shape, values }, final_state: turned(final) };
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line);
   const answer = (fields) => console.log(JSON.stringify({ id: request.id, ...fields }));
@@ -120,11 +165,17 @@ for await (const line of createInterface({ input: process.stdin })) {
     answer({ ok: false, error: 'the file says otherwise than the request' });
     continue;
   }
-  const { out, final_state: final } = recurrence(tensors, request);
-  const named = fault === 'misspelt' ? 'final_stat' : 'final_state';
+  const isMamba2 = request.family === 'mamba2';
+  const { out, final_state: final } = (isMamba2 ? mamba2 : recurrence)(tensors, request);
+  if (fault === 'misshapen') {
+    const [sequences, heads, ...dims] = final.shape;
+    final.shape = [heads, sequences, ...dims];
+  }
+  const right = isMamba2 ? 'final_states' : 'final_state';
+  const named = fault === 'misspelt' ? 'final_stat' : right;
   writeTensors(request.output, [
     ['out', out],
-    ...(request.wants.includes('final_state') ? [[named, final]] : []),
+    ...(request.wants.includes(right) && fault !== 'no-state' ? [[named, final]] : []),
   ]);
   answer({ ok: true });
 }

@@ -76,6 +76,14 @@ export class Arena {
     return this.#make((r) => this.#gmp.mpfr_log(r, a, nearest));
   }
 
+  cos(a: Real): Real {
+    return this.#make((r) => this.#gmp.mpfr_cos(r, a, nearest));
+  }
+
+  sin(a: Real): Real {
+    return this.#make((r) => this.#gmp.mpfr_sin(r, a, nearest));
+  }
+
   tanh(a: Real): Real {
     return this.#make((r) => this.#gmp.mpfr_tanh(r, a, nearest));
   }

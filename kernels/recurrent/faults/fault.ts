@@ -8,6 +8,7 @@ import type { RecurrentArithmetic, RecurrentValue } from '../arithmetic.js';
 import type { GradientChange } from '../chunk-gradients.js';
 import type { ChunkChange } from '../chunk-parts.js';
 import type { TokenOperation } from '../context.js';
+import type { GateChange } from '../gates/change.js';
 import type { Mamba2Change } from '../mamba2/change.js';
 
 /** An object without some of its members. */
@@ -29,6 +30,8 @@ export interface FaultyRun {
   readonly formats?: Readonly<Partial<Record<RecurrentValue, FormatName>>>;
   /** Of a Mamba-2 problem. */
   readonly mamba2?: Mamba2Change;
+  /** Of a problem whose gates or write strengths are made. */
+  readonly gates?: GateChange | undefined;
   /** Default: those that are given. */
   readonly gradientInputs?: RecurrentGradientInputs;
 }
@@ -54,8 +57,8 @@ export interface RecurrentFault {
   readonly sentence: string;
   /** Whether it shows in gradients alone. */
   readonly isOfGradients: boolean;
-  /** Whether it is of what lies around Mamba-2's recurrence. The others see the recurrence alone. */
-  readonly isOfMamba2?: boolean;
+  /** Whether it is of what lies around a recurrence: of Mamba-2's steps, or of gates that a kernel makes. The others see the recurrence alone. */
+  readonly isOutside?: boolean;
   /** Whether a kernel can have it on such a problem; that need not change its results. */
   readonly appliesTo: (setting: FaultSetting) => boolean;
   /**

@@ -1,3 +1,5 @@
+import { madeGateFaults } from '../gates/faults.js';
+import { mamba2Faults } from '../mamba2/faults.js';
 import { chunkFaults } from './chunk-faults.js';
 import { gradientFault, type RecurrentFault } from './fault.js';
 import { gateFaults } from './gate-faults.js';
@@ -42,7 +44,7 @@ export const recurrentFaults: readonly RecurrentFault[] = [
   ...gradientFaults,
 ];
 
-/** The fault of an id; undefined for none. */
+/** The fault of an id, those of Mamba-2 and of gates that are made among them; undefined for none. */
 export function findRecurrentFault(id: string): RecurrentFault | undefined {
-  return recurrentFaults.find((fault) => fault.id === id);
+  return [...recurrentFaults, ...mamba2Faults, ...madeGateFaults].find((fault) => fault.id === id);
 }

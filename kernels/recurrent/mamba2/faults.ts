@@ -20,7 +20,7 @@ function mamba2Fault(
     id,
     sentence,
     isOfGradients: false,
-    isOfMamba2: true,
+    isOutside: true,
     appliesTo: ({ problem }: FaultSetting) =>
       problem.mamba2 !== undefined && condition(problem.mamba2, problem),
     run({ problem }, execute) {

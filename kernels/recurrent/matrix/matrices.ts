@@ -8,6 +8,54 @@ export type ProductSizes = readonly [rows: number, inner: number, columns: numbe
 /** A matrix, from its first element on. */
 export type Matrix = Float64Array;
 
+/** Factors of the rows of a matrix: so many, from one element of another matrix on, `step` elements apart. */
+interface RowFactors {
+  readonly values: Matrix;
+  readonly first: number;
+  readonly step: number;
+  readonly count: number;
+}
+
+/** Adds the first rows of b, times a factor each, to the row of `out` from element `to` on, in their order. */
+function addRows(
+  out: Matrix,
+  to: number,
+  { values, first, step, count }: RowFactors,
+  b: Matrix,
+  columns: number,
+): void {
+  let at = first;
+  let from = 0;
+  for (let j = 0; j < count;) {
+    const f0 = values[at];
+    const [f1, f2, f3] =
+      j + 4 <= count
+        ? [values[at + step], values[at + 2 * step], values[at + 3 * step]]
+        : [0, 0, 0];
+    if (f0 !== 0 && f1 !== 0 && f2 !== 0 && f3 !== 0) {
+      // Four at once: the sum stays in a register, its terms are added one after the other all the same.
+      const second = from + columns;
+      const third = second + columns;
+      const fourth = third + columns;
+      for (let c = 0; c < columns; c++)
+        out[to + c] =
+          out[to + c] +
+          f0 * b[from + c] +
+          f1 * b[second + c] +
+          f2 * b[third + c] +
+          f3 * b[fourth + c];
+      j += 4;
+      at += 4 * step;
+      from = fourth + columns;
+      continue;
+    }
+    if (f0 !== 0) for (let c = 0; c < columns; c++) out[to + c] += f0 * b[from + c];
+    j += 1;
+    at += step;
+    from += columns;
+  }
+}
+
 /** out = a b, or out + a b. */
 export function product(
   out: Matrix,
@@ -17,14 +65,10 @@ export function product(
   adds = false,
 ): void {
   if (!adds) out.fill(0, 0, rows * columns);
-  for (let i = 0; i < rows; i++)
-    for (let j = 0; j < inner; j++) {
-      const factor = a[i * inner + j];
-      if (factor === 0) continue;
-      const from = j * columns;
-      const to = i * columns;
-      for (let c = 0; c < columns; c++) out[to + c] += factor * b[from + c];
-    }
+  for (let i = 0; i < rows; i++) {
+    const factors = { values: a, first: i * inner, step: 1, count: inner };
+    addRows(out, i * columns, factors, b, columns);
+  }
 }
 
 /** out = aᵀ b, or out + aᵀ b: a of [inner, rows]. */
@@ -36,14 +80,10 @@ export function productOfTransposed(
   adds = false,
 ): void {
   if (!adds) out.fill(0, 0, rows * columns);
-  for (let j = 0; j < inner; j++)
-    for (let i = 0; i < rows; i++) {
-      const factor = a[j * rows + i];
-      if (factor === 0) continue;
-      const from = j * columns;
-      const to = i * columns;
-      for (let c = 0; c < columns; c++) out[to + c] += factor * b[from + c];
-    }
+  for (let i = 0; i < rows; i++) {
+    const factors = { values: a, first: i, step: rows, count: inner };
+    addRows(out, i * columns, factors, b, columns);
+  }
 }
 
 /** out = a bᵀ, or out + a bᵀ: b of [columns, inner]. */
@@ -54,12 +94,30 @@ export function productWithTransposed(
   [rows, inner, columns]: ProductSizes,
   adds = false,
 ): void {
-  for (let i = 0; i < rows; i++)
-    for (let c = 0; c < columns; c++) {
-      const to = i * columns + c;
-      const sum = dot(a, i * inner, b, c * inner, inner);
-      out[to] = adds ? out[to] + sum : sum;
+  for (let i = 0; i < rows; i++) {
+    const to = i * columns;
+    let c = 0;
+    // Four sums at once, since one would wait for each of its additions.
+    for (; c + 4 <= columns; c += 4) {
+      let [s0, s1, s2, s3] = [0, 0, 0, 0];
+      const first = c * inner;
+      for (let l = 0, at = i * inner; l < inner; l++, at++) {
+        const x = a[at];
+        s0 += x * b[first + l];
+        s1 += x * b[first + inner + l];
+        s2 += x * b[first + 2 * inner + l];
+        s3 += x * b[first + 3 * inner + l];
+      }
+      out[to + c] = adds ? out[to + c] + s0 : s0;
+      out[to + c + 1] = adds ? out[to + c + 1] + s1 : s1;
+      out[to + c + 2] = adds ? out[to + c + 2] + s2 : s2;
+      out[to + c + 3] = adds ? out[to + c + 3] + s3 : s3;
     }
+    for (; c < columns; c++) {
+      const sum = dot(a, i * inner, b, c * inner, inner);
+      out[to + c] = adds ? out[to + c] + sum : sum;
+    }
+  }
 }
 
 /** Σ a_i b_i of `count` elements from given ones on. */

@@ -77,7 +77,7 @@ export const recurrentModels: readonly RecurrentModel[] = [
       form: 'recurrent',
       chunk: 1,
       inverse: 'substitution',
-      ...(problem.beta && { valueBlock: 32 }),
+      ...(recurrentFamilies[problem.family].write === 'delta' && { valueBlock: 32 }),
       // The gradients of delta writes read what was written again, stored as values are.
       formats: formatsOf('fp32', { 'stored-write': problem.v.format, ...formats }),
       outputs: outputsOf(problem),

@@ -9,29 +9,19 @@ import {
 import { RequestError } from '../../../src/request-error.js';
 import { checkFinite } from '../token-operands.js';
 import {
-  exponential,
-  exponentialError,
   largestExponent,
+  sigmoid,
   softplus,
   softplusError,
+  type ErringNumber,
 } from './softplus.js';
 
 const u = 2 ** -53;
 
-/** Δ of a token and head, and its relative error. */
-export interface Step {
-  readonly value: number;
-  readonly error: number;
-}
-
-/** dΔ/d(dt) before it is clamped: σ of dt + dt_bias of a softplus, which errs by 4u and its exponential, and 1 beyond the threshold or without. */
-export function slopeOf(dt: number, bias: number, isSoftplus: boolean): Step {
-  const x = dt + bias;
+/** dΔ/d(dt) before it is clamped: σ of dt + dt_bias of a softplus, and 1 beyond the threshold or without. */
+export function slopeOf(dt: number, bias: number, isSoftplus: boolean): ErringNumber {
   if (!isSoftplus || isBeyondThreshold(dt, bias)) return { value: 1, error: 0 };
-  const power = exponential(-Math.abs(x));
-  // The sum's rounding moves the exponential by |x|u.
-  const error = exponentialError(x) + (4 + Math.abs(x)) * u;
-  return { value: (x < 0 ? power : 1) / (1 + power), error };
+  return sigmoid(dt + bias);
 }
 
 /** Whether dt + dt_bias is beyond the threshold: their sum is rounded, so that one beyond may have become it. */
@@ -40,14 +30,23 @@ function isBeyondThreshold(dt: number, bias: number): boolean {
   return x > softplusThreshold || (x === softplusThreshold && sumError(dt, bias, x) > 0);
 }
 
-/** Δ before it is clamped. @throws RequestError for a softplus of numbers beyond the exponents of fp64 */
-export function unclamped(dt: number, bias: number, isSoftplus: boolean): Step {
+/**
+ * Δ of a token and head before it is clamped.
+ * @param name of the tensor that dt is of
+ * @throws RequestError for a softplus of numbers beyond the exponents of fp64
+ */
+export function unclamped(
+  dt: number,
+  bias: number,
+  isSoftplus: boolean,
+  name = 'dt',
+): ErringNumber {
   const x = dt + bias;
   if (!isSoftplus) return { value: x, error: bias === 0 ? 0 : u };
   if (isBeyondThreshold(dt, bias)) return { value: x, error: u };
   if (x < -largestExponent)
     throw new RequestError(
-      `dt + dt_bias is ${x}; give numbers of at least −${largestExponent} to a softplus`,
+      `${name} + dt_bias is ${x}; give numbers of at least −${largestExponent} to a softplus`,
     );
   return { value: softplus(x), error: softplusError(x) };
 }

@@ -45,6 +45,22 @@ export function softplus(x: number): number {
 /** The relative error of {@link softplus} of an x that was rounded once: |x|u more, as the derivative of log softplus is at most 1. */
 export const softplusError = (x: number): number => exponentialError(x) + (7 + Math.abs(x)) * u;
 
+/** A number and its relative error. */
+export interface ErringNumber {
+  readonly value: number;
+  readonly error: number;
+}
+
+/**
+ * σ(x) for |x| ≤ {@link largestExponent}, relative error that of the exponential, 4u, and |x|u for an x that was rounded once: of x < 0 by e^x / (1 + e^x),
+ * of others by 1 / (1 + e^−x).
+ */
+export function sigmoid(x: number): ErringNumber {
+  const power = exponential(-Math.abs(x));
+  const error = exponentialError(x) + (4 + Math.abs(x)) * u;
+  return { value: (x < 0 ? power : 1) / (1 + power), error };
+}
+
 /** z σ(z) with a radius. */
 export interface GateFactor {
   readonly value: number;

@@ -6,6 +6,7 @@ import {
   pickParts,
   sequenceRanges,
   withoutInputs,
+  withPlainSteps,
   withValues,
   type PlainInput,
   type PlainRecurrence,
@@ -202,10 +203,12 @@ export const sequencesAlone: RecurrentLawOfKernels = {
   },
 };
 
-/** The problem of orthonormal keys with β = 1, without decay and initial state. */
-function recallOf(plain: PlainRecurrence): PlainRecurrence {
-  const { beta, g } = plain.inputs;
+/** The problem of orthonormal keys with β = 1, of mamba2 with Δ = 1, without decay and initial state. */
+function recallOf(given: PlainRecurrence): PlainRecurrence {
+  const plain = withPlainSteps(given, () => 1);
+  const { beta, g, A } = plain.inputs;
   return withValues(withoutInputs(plain, ['initial_state']), {
+    ...(A === undefined ? {} : { A: A.values.map(() => 0) }),
     ...(beta === undefined ? {} : { beta: beta.values.map(() => 1) }),
     ...(g === undefined ? {} : { g: g.values.map(() => 0) }),
   });

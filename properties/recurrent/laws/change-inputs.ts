@@ -30,6 +30,9 @@ export function changedAt(
 function otherNumber(name: InputName, x: number): number {
   if (name === 'g') return x < -1 ? -0.5 : -2;
   if (name === 'beta') return x > 0.5 ? 0.25 : 1;
+  // Half of a step or of A is one that lets no state grow either.
+  if (name === 'dt' || name === 'dt_bias') return x === 0 ? 0.25 : x / 2;
+  if (name === 'A') return x === 0 ? -1 : x / 2;
   // Keys keep their length, which bounds what strengths of 2 make of them.
   if (name === 'k') return -x;
   // Twice as large, since k and v of the other sign write the same.

@@ -1,3 +1,4 @@
+import { recurrentTensorName } from '../../../src/problem/index.js';
 import { isSameResult, NotApplicable } from '../../laws/index.js';
 import {
   axesOf,
@@ -58,7 +59,7 @@ export function numbersDiffer(
       if (!counts(name, place, wanted)) continue;
       compared++;
       if (!isSameResult(wanted, got[i]))
-        return `${name} at ${describeAxes(place)} is ${wanted} ${words[0]} but ${got[i]} ${words[1]}`;
+        return `${recurrentTensorName(plain.family, name)} at ${describeAxes(place)} is ${wanted} ${words[0]} but ${got[i]} ${words[1]}`;
     }
   }
   if (compared === 0) throw new NotApplicable('no result of the problem can be compared');

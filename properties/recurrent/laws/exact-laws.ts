@@ -171,8 +171,11 @@ export const forgetting: RecurrentLawOfKernels = {
   usual: 'bits',
   choices: 4,
   narrow: (promises) => {
-    const gated = ofFamilies(promises, (family) =>
-      ['by-head', 'by-key-dimension'].includes(recurrentFamilies[family].decay),
+    const gated = ofFamilies(
+      promises,
+      (family) =>
+        family !== 'mamba2' &&
+        ['by-head', 'by-key-dimension'].includes(recurrentFamilies[family].decay),
     );
     return promises.infiniteGates ? gated : null;
   },
@@ -268,6 +271,10 @@ export const gradientNames: readonly TensorName[] = [
   'dg',
   'dbeta',
   'dinitial_state',
+  'ddt',
+  'dA',
+  'dD',
+  'ddt_bias',
 ];
 
 /** Tokens that nothing looks back at. */

@@ -28,6 +28,7 @@ import {
   nanContainment,
 } from './independence-laws.js';
 import type { RecurrentLawOfKernels } from './law.js';
+import { longStep, skipOfZeros, zeroStep } from './mamba2-laws.js';
 import { superposition } from './superposition.js';
 
 export type {
@@ -67,6 +68,9 @@ export const recurrentLaws = {
   'gradients-linear': gradientsLinear,
   'gradients-unseen': gradientsUnseen,
   superposition,
+  'zero-step': zeroStep,
+  'long-step': longStep,
+  'skip-alone': skipOfZeros,
 } as const satisfies Readonly<Record<string, RecurrentLawOfKernels>>;
 
 /** The name of a law of recurrences. */

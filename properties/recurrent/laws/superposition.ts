@@ -5,6 +5,8 @@ import {
   axisSizes,
   givenInputs,
   placeOf,
+  withoutInputs,
+  withPlainSteps,
   withValues,
   type InputName,
   type Place,
@@ -52,14 +54,24 @@ function numberAt(plain: PlainRecurrence, name: InputName, place: Place, salt: n
       return writes ? wholeAt(place, salt) : 0;
     case 'initial_state':
       return wholeAt(place, salt);
+    case 'dt':
+      return 1;
+    case 'D':
+      return wholeAt(place, 13);
     default:
       return 0;
   }
 }
 
-/** The problem with whole numbers, of which no operation of a kernel rounds anything: keys of length 1, no decay. */
+/** The problem with whole numbers, of which no operation of a kernel rounds anything: keys of length 1, no decay; of mamba2 with Δ = 1 and no gate. */
 function wholeProblem(given: PlainRecurrence, salts: readonly number[]): PlainRecurrence {
-  const plain = { ...given, scale: 0.5 };
+  const plain =
+    given.steps === null
+      ? { ...given, scale: 0.5 }
+      : withoutInputs(
+          withPlainSteps(given, () => 1),
+          ['z'],
+        );
   const sizes = axisSizes(plain);
   const values = givenInputs(plain).map(([name, { values: before }]) => {
     const axes = axesOf(name, plain.family);

@@ -17,6 +17,11 @@ export const inputNames = [
   'v',
   'g',
   'beta',
+  'dt',
+  'A',
+  'D',
+  'z',
+  'dt_bias',
   'initial_state',
   'dout',
   'dfinal_state',
@@ -26,7 +31,9 @@ export type InputName = (typeof inputNames)[number];
 
 /** A name of a tensor that a problem or its results have. */
 export type TensorName =
-  InputName | 'out' | 'final_state' | 'dq' | 'dk' | 'dv' | 'dg' | 'dbeta' | 'dinitial_state';
+  | InputName
+  | ('out' | 'final_state' | 'dq' | 'dk' | 'dv' | 'dg' | 'dbeta' | 'dinitial_state')
+  | ('ddt' | 'dA' | 'dD' | 'ddt_bias');
 
 const ofKeys = ['token', 'keyHead', 'keyDim'] as const;
 const ofValues = ['token', 'valueHead', 'valueDim'] as const;
@@ -46,13 +53,23 @@ export function axesOf(name: TensorName, family: RecurrentFamily): readonly Axis
     case 'out':
     case 'dv':
     case 'dout':
+    case 'z':
       return ofValues;
     case 'g':
     case 'dg':
       return decay === 'by-key-dimension' ? [...ofHeads, 'keyDim'] : ofHeads;
     case 'beta':
     case 'dbeta':
+    case 'dt':
+    case 'ddt':
       return ofHeads;
+    case 'A':
+    case 'D':
+    case 'dt_bias':
+    case 'dA':
+    case 'dD':
+    case 'ddt_bias':
+      return ['valueHead'];
     default:
       return ofStates;
   }

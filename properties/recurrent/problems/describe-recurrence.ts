@@ -1,3 +1,4 @@
+import { recurrentTensorName } from '../../../src/problem/index.js';
 import { axesOf } from './axes.js';
 import {
   axisSizes,
@@ -21,7 +22,7 @@ function describeValues(values: Float64Array): string {
  */
 export function describeRecurrence(posed: PosedRecurrence): string {
   const plain = plainRecurrence(posed);
-  const { family, lengths, isPacked, scale, epsilon } = plain;
+  const { family, lengths, isPacked, scale, epsilon, steps } = plain;
   const sizes = axisSizes(plain);
   const settings = [
     family,
@@ -30,10 +31,12 @@ export function describeRecurrence(posed: PosedRecurrence): string {
       : `batch ${lengths.length} of ${lengths[0] ?? 0} tokens`,
     ...(scale === null ? [] : [`scale ${scale}`]),
     ...(epsilon === null ? [] : [`normalised with epsilon ${epsilon}`]),
+    ...(steps?.dtSoftplus === true ? ['softplus of dt'] : []),
+    ...(steps === null ? [] : [`Δ from ${steps.dtLimit.join(' to ')}`]),
   ];
   const tensors = givenInputs(plain).map(([name, { format, values }]) => {
     const shape = axesOf(name, family).map((axis) => sizes[axis]);
-    return `${name}: ${format} [${shape.join(', ')}] = ${describeValues(values)}`;
+    return `${recurrentTensorName(family, name)}: ${format} [${shape.join(', ')}] = ${describeValues(values)}`;
   });
   return [`recurrence, ${settings.join(', ')}`, ...tensors].join('\n');
 }

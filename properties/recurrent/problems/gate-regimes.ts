@@ -1,5 +1,6 @@
 import type { RecurrentLaw } from '../../../src/problem/index.js';
 import type { DrawnValues } from './draw-values.js';
+import { gatesOf } from './mamba2-steps.js';
 import type { RecurrentRegime, RegimeDraft } from './regime.js';
 import { sequenceRanges, type PlainRecurrence } from './plain-recurrence.js';
 
@@ -7,9 +8,12 @@ const isGated = ({ decay }: RecurrentLaw): boolean =>
   decay === 'by-head' || decay === 'by-key-dimension';
 const isDelta = ({ write }: RecurrentLaw): boolean => write === 'delta';
 
-/** Gates of a draft, drawn one by one. */
-function gates({ values }: RegimeDraft, draw: () => number): DrawnValues {
-  return values.g === undefined ? {} : { g: values.g.map(draw) };
+/** Gates of a draft, drawn one by one; of mamba2 A is `ofHead` times what is drawn, which Δ makes gates of. */
+function gates({ values }: RegimeDraft, draw: () => number, ofHead = 1): DrawnValues {
+  return {
+    ...(values.g && { g: values.g.map(draw) }),
+    ...(values.A && { A: values.A.map(() => ofHead * draw()) }),
+  };
 }
 
 /** Write strengths of a draft, drawn one by one. */
@@ -28,23 +32,29 @@ function allStrengths(
 /** The sum of gates that fp32 has no number for: e^-300. */
 const steepSum = -300;
 
+/** So many steps of mamba2's ordinary Δ come to one: A is as many times as steep as gates are. */
+const stepsInOne = 50;
+
 /** The lowest finite sum of a run of gates within a chunk of tokens, over all heads and key dimensions. */
-function lowestSum({ inputs, lengths }: PlainRecurrence, chunk: number): number {
-  const { g } = inputs;
+function lowestSum(plain: PlainRecurrence, chunk: number): number {
+  const { lengths } = plain;
+  const g = gatesOf(plain);
   const tokens = lengths.reduce((sum, length) => sum + length, 0);
   if (g === undefined || tokens === 0) return 0;
-  const width = g.values.length / tokens;
+  const width = g.length / tokens;
   let lowest = 0;
   for (const { first, end } of sequenceRanges(lengths))
     for (let start = first; start < end; start += chunk)
       for (let column = 0; column < width; column++) {
         let sum = 0;
-        for (let t = start; t < Math.min(end, start + chunk); t++)
-          sum += g.values[t * width + column];
+        for (let t = start; t < Math.min(end, start + chunk); t++) sum += g[t * width + column];
         if (Number.isFinite(sum)) lowest = Math.min(lowest, sum);
       }
   return lowest;
 }
+
+/** What dt of long steps is longer than 1 by at most. */
+const longestStep = 23;
 
 /** Tokens over which a slow decay shows. */
 const longTokens = 129;
@@ -60,9 +70,9 @@ export const gateRegimes = {
       random.integer(Math.max(longTokens, 3 * chunk), Math.max(2 * longTokens, 4 * chunk)),
     ],
     draw: (draft) => gates(draft, () => -0.01 * draft.random.uniform()),
-    holds: ({ inputs: { g }, lengths }) =>
-      Math.max(0, ...lengths) >= longTokens &&
-      (g === undefined || g.values.every((gate) => gate <= 0 && gate >= -0.02)),
+    holds: (plain) =>
+      Math.max(0, ...plain.lengths) >= longTokens &&
+      (gatesOf(plain)?.every((gate) => gate <= 0 && gate >= -0.02) ?? true),
   },
   'steep-gates': {
     description: 'gates that sum to −300 and less within a chunk',
@@ -72,14 +82,15 @@ export const gateRegimes = {
     draw: (draft) => {
       const { lengths, random } = draft;
       const each = steepSum / Math.min(64, Math.max(1, ...lengths) / 2);
-      return gates(draft, () => each * (0.5 + 2 * random.uniform()));
+      return gates(draft, () => each * (0.5 + 2 * random.uniform()), stepsInOne);
     },
     holds: (plain, chunk) => lowestSum(plain, chunk) <= steepSum,
   },
   forgetting: {
     description: 'gates of −∞, which forget all that came before',
     provokes: '−∞ − −∞ where differences of sums of gates are taken',
-    suits: isGated,
+    // Its gates are products, and no format of dt and A has one that is −∞ by itself.
+    suits: (law, family) => isGated(law) && family !== 'mamba2',
     narrow: (constraints) => (constraints.infiniteGates ? constraints : null),
     lengths: ({ chunk }, random) => [random.integer(1, 2 * chunk + 1)],
     draw: ({ values, sizes, random }) => {
@@ -93,6 +104,17 @@ export const gateRegimes = {
       return { g };
     },
     holds: ({ inputs: { g } }) => g?.values.includes(-Infinity) === true,
+  },
+  'long-steps': {
+    description: 'of mamba2: dt from 1 to 24; a softplus is its argument from 20 on',
+    provokes: 'a softplus with another threshold or none, and limits of Δ that are left out',
+    suits: (_law, family) => family === 'mamba2',
+    draw: ({ values: { dt }, random }) =>
+      dt === undefined ? {} : { dt: dt.map(() => longestStep * random.uniform() + 1) },
+    holds: ({ inputs: { dt } }) =>
+      dt !== undefined &&
+      dt.values.length > 0 &&
+      dt.values.every((x) => x >= 1 && x <= longestStep + 1),
   },
   'no-strength': {
     description: 'write strengths of 0 and near it',

@@ -12,6 +12,7 @@ export {
 } from './axes.js';
 export type { RecurrentConstraints } from './constraints.js';
 export { describeRecurrence } from './describe-recurrence.js';
+export { gatesOf, withPlainSteps } from './mamba2-steps.js';
 export {
   axisSizes,
   givenInputs,

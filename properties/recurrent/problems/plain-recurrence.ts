@@ -6,11 +6,13 @@ import {
 } from '../../../src/formats/index.js';
 import {
   recurrentShape,
+  type Mamba2Inputs,
   type RecurrentFamily,
   type RecurrentGradientInputs,
   type RecurrentProblem,
   type Tensor,
 } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
 import {
   axesOf,
   inputNames,
@@ -47,6 +49,8 @@ export interface PlainRecurrence {
   readonly scale: number | null;
   /** Of the normalisation; null where there is none. */
   readonly epsilon: number | null;
+  /** How mamba2 makes Δ of dt; null for the other families. */
+  readonly steps: Pick<Mamba2Inputs, 'dtSoftplus' | 'dtLimit'> | null;
   /** Inputs by name, in the order of `axesOf`; q, k and v always. */
   readonly inputs: Readonly<
     { q: PlainInput; k: PlainInput; v: PlainInput } & Partial<Record<InputName, PlainInput>>
@@ -140,9 +144,18 @@ function encode({ format, values }: PlainInput, shape: readonly number[]): Tenso
   return { format, shape, data: encodeFromFloat64(formats[format], values) };
 }
 
+/** The inputs of Mamba-2 that a problem may leave out. */
+function mamba2Options({
+  D: d,
+  z,
+  dt_bias: dtBias,
+}: Readonly<Partial<Record<InputName, Tensor>>>): Pick<Mamba2Inputs, 'd' | 'z' | 'dtBias'> {
+  return { ...(d && { d }), ...(z && { z }), ...(dtBias && { dtBias }) };
+}
+
 /** The problem in the form that kernels take, and what its gradients begin with where it has a dO. */
 export function poseRecurrence(plain: PlainRecurrence): PosedRecurrence {
-  const { family, lengths, isPacked, scale, epsilon } = plain;
+  const { family, lengths, isPacked, scale, epsilon, steps } = plain;
   const sizes = axisSizes(plain);
   const batch = isPacked ? 1 : lengths.length;
   const shapeOf = (name: InputName): readonly number[] => {
@@ -164,6 +177,8 @@ export function poseRecurrence(plain: PlainRecurrence): PosedRecurrence {
     initial_state: initialState,
     dout,
     dfinal_state: dfinalState,
+    dt,
+    A: a,
   } = tensors;
   const problem: RecurrentProblem = {
     family,
@@ -176,6 +191,7 @@ export function poseRecurrence(plain: PlainRecurrence): PosedRecurrence {
     ...(initialState === undefined ? {} : { initialState }),
     ...(isPacked ? { cuSeqlens: [0, ...sequenceRanges(lengths).map(({ end }) => end)] } : {}),
     ...(epsilon === null ? {} : { normalisation: { epsilon } }),
+    ...(steps && dt && a ? { mamba2: { ...steps, dt, a, ...mamba2Options(tensors) } } : {}),
   };
   if (dout === undefined) return { problem };
   return {
@@ -184,18 +200,32 @@ export function poseRecurrence(plain: PlainRecurrence): PosedRecurrence {
   };
 }
 
+/** @throws RequestError for a D of [heads, head dimension], which plain problems have no word for */
+function rejectWideD({ mamba2 }: RecurrentProblem): void {
+  if (mamba2?.d && mamba2.d.shape.length !== 1)
+    throw new RequestError(
+      `D has shape [${mamba2.d.shape.join(', ')}]; laws are tried with one of [heads]`,
+    );
+}
+
 /**
  * The numbers of a problem.
- * @throws RequestError for tensors that do not fit together
+ * @throws RequestError for tensors that do not fit together, and for a D of [heads, head dimension]
  */
 export function plainRecurrence({ problem, gradients }: PosedRecurrence): PlainRecurrence {
   const shape = recurrentShape(problem);
-  const { family, scale, cuSeqlens, normalisation } = problem;
+  rejectWideD(problem);
+  const { family, scale, cuSeqlens, normalisation, mamba2 } = problem;
   const decoded = (tensor: Tensor | undefined): PlainInput | undefined =>
     tensor && { format: tensor.format, values: decodeTensor(tensor) };
   const optional = {
     g: decoded(problem.g),
     beta: decoded(problem.beta),
+    dt: decoded(mamba2?.dt),
+    A: decoded(mamba2?.a),
+    D: decoded(mamba2?.d),
+    z: decoded(mamba2?.z),
+    dt_bias: decoded(mamba2?.dtBias),
     initial_state: decoded(problem.initialState),
     dout: decoded(gradients?.dout),
     dfinal_state: decoded(gradients?.dfinalState),
@@ -216,6 +246,7 @@ export function plainRecurrence({ problem, gradients }: PosedRecurrence): PlainR
     valueDim,
     scale: scale ?? null,
     epsilon: normalisation?.epsilon ?? null,
+    steps: mamba2 ? { dtSoftplus: mamba2.dtSoftplus, dtLimit: mamba2.dtLimit } : null,
     inputs: { q: of(problem.q), k: of(problem.k), v: of(problem.v), ...Object.fromEntries(given) },
   };
 }

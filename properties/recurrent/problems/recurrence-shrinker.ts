@@ -1,4 +1,8 @@
-import { recurrentFamilies, type RecurrentLaw } from '../../../src/problem/index.js';
+import {
+  recurrentFamilies,
+  usualStepLimit,
+  type RecurrentLaw,
+} from '../../../src/problem/index.js';
 import { simplerElements, simplerRows, simplerTensors } from '../../problems/index.js';
 import { axesOf, type Axis, type InputName } from './axes.js';
 import type { RecurrentConstraints } from './constraints.js';
@@ -107,20 +111,25 @@ function* smallerDims(
 }
 
 function* plainerSettings(plain: PlainRecurrence): Generator<PlainRecurrence> {
-  for (const name of ['dfinal_state', 'initial_state'] as const)
+  for (const name of ['dfinal_state', 'initial_state', 'z', 'D', 'dt_bias'] as const)
     if (plain.inputs[name] !== undefined) yield withoutInputs(plain, [name]);
   if (plain.epsilon !== null) yield { ...plain, epsilon: null };
-  if (plain.scale !== 1) yield { ...plain, scale: 1 };
+  const { steps } = plain;
+  if (steps === null && plain.scale !== 1) yield { ...plain, scale: 1 };
+  if (steps !== null && steps.dtLimit.join() !== usualStepLimit.join())
+    yield { ...plain, steps: { ...steps, dtLimit: usualStepLimit } };
 }
 
-/** Whether numbers are what a problem may have: gates that do not grow states, write strengths from 0 to 2, keys that strengths of 2 do not let grow. */
+/** Whether numbers are what a problem may have: gates and steps that do not grow states, write strengths from 0 to 2, keys that strengths of 2 do not let grow. */
 function isInDomain(
   name: InputName,
-  { inputs, keyDim, epsilon, family }: PlainRecurrence,
+  { inputs, keyDim, epsilon, family, steps }: PlainRecurrence,
 ): boolean {
   const { write }: RecurrentLaw = recurrentFamilies[family];
   const values = inputs[name]?.values ?? [];
-  if (name === 'g') return values.every((gate) => gate <= 0);
+  if (name === 'g' || name === 'A') return values.every((gate) => gate <= 0);
+  if (name === 'dt' || name === 'dt_bias')
+    return steps?.dtSoftplus === true || values.every((step) => step >= 0);
   if (name === 'beta') return values.every((strength) => strength >= 0 && strength <= 2);
   if (name !== 'k' || write === 'additive' || epsilon !== null) return true;
   for (let at = 0; at < values.length; at += keyDim)

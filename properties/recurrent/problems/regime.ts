@@ -1,4 +1,4 @@
-import type { RecurrentLaw } from '../../../src/problem/index.js';
+import type { RecurrentFamily, RecurrentLaw } from '../../../src/problem/index.js';
 import type { RandomValues } from '../../problems/index.js';
 import type { RecurrentConstraints } from './constraints.js';
 import type { AxisSizes } from './axes.js';
@@ -23,7 +23,7 @@ export interface RecurrentRegime {
   /** What it is meant to provoke in a kernel, in one line. */
   readonly provokes: string;
   /** Whether a family has such problems; default: every family. */
-  readonly suits?: (law: RecurrentLaw) => boolean;
+  readonly suits?: (law: RecurrentLaw, family: RecurrentFamily) => boolean;
   /** The problems that it is drawn from; null where these leave none; default: all. */
   readonly narrow?: (constraints: RecurrentConstraints) => RecurrentConstraints | null;
   /** Lengths of its sequences; default: any. */

@@ -34,6 +34,8 @@ export function narrowedTo(
   constraints: RecurrentConstraints,
 ): RecurrentConstraints | null {
   const { suits = () => true, narrow = (all) => all } = recurrentRegime(name);
-  const families = constraints.families.filter((family) => suits(recurrentFamilies[family]));
+  const families = constraints.families.filter((family) =>
+    suits(recurrentFamilies[family], family),
+  );
   return families.length === 0 ? null : narrow({ ...constraints, families });
 }

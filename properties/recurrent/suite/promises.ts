@@ -1,6 +1,10 @@
 import type { RecurrentDeclaration } from '../../../src/audit/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import { plainRecurrentFamilies, type RecurrentFamily } from '../../../src/problem/index.js';
+import {
+  plainRecurrentFamilies,
+  recurrentFamilies,
+  type RecurrentFamily,
+} from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { LawStrength } from '../../laws/index.js';
 import {
@@ -13,7 +17,7 @@ import {
 
 /** Promises of a kernel of linear attention: the problems that it takes, and the laws that it obeys. */
 export interface RecurrentPromises {
-  /** Default: all. */
+  /** Default: all but mamba2, whose problems have inputs of their own. */
   readonly families?: readonly RecurrentFamily[] | undefined;
   /** Formats of q, k and v; default bf16 and fp16. */
   readonly formats?: readonly FormatName[] | undefined;
@@ -71,10 +75,13 @@ export const recurrentFormats: readonly FormatName[] = ['bf16', 'fp16', 'fp32'];
 export function resolveRecurrentPromises(
   promises: RecurrentPromises = {},
 ): ResolvedRecurrentPromises {
-  const allFamilies = plainRecurrentFamilies;
-  const { families = allFamilies, formats = ['bf16', 'fp16'], initialState = ['fp32'] } = promises;
+  const {
+    families = plainRecurrentFamilies,
+    formats = ['bf16', 'fp16'],
+    initialState = ['fp32'],
+  } = promises;
   const { chunk = 64, laws = {}, dims = null, groupSizes = null } = promises;
-  requireKnown('family', families, allFamilies);
+  requireKnown('family', families, Object.keys(recurrentFamilies));
   requireKnown('format', [...formats, ...initialState], recurrentFormats);
   requireKnown('law', Object.keys(laws), recurrentLawIds);
   const counts = [chunk, ...(dims ?? []), ...(groupSizes ?? [])];

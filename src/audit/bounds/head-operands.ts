@@ -1,4 +1,4 @@
-import { decodeTensor, formats, multiplyByScales, smallestNormal } from '../../formats/index.js';
+import { decodeFinite, formats, multiplyByScales, smallestNormal } from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
@@ -33,17 +33,6 @@ const mostKept = 2 ** 21;
 
 /** Decoded rows beyond those that are kept: tiles that are not aligned, in any order, need two. */
 const mostRecent = 4;
-
-function decodeFinite(
-  tensor: Tensor,
-  first: number,
-  length: number,
-  out?: Float64Array,
-): Float64Array {
-  const values = decodeTensor(tensor, first, first + length, out);
-  for (let i = 0; i < length; i++) if (!Number.isFinite(values[i])) values[i] = 0;
-  return values;
-}
 
 /** The least and the largest magnitude. */
 function extremesOf(values: Float64Array): { readonly least: number; readonly largest: number } {
@@ -88,7 +77,7 @@ function operandRows(
     const isKept = numbers + count * dim <= mostKept;
     const room = isKept || recent.length < mostRecent ? undefined : recent.pop()?.values;
     const isRoom = room?.length === count * dim;
-    const values = decodeFinite(tensor, begin, count * dim, isRoom ? room : undefined);
+    const values = decodeFinite(tensor, begin, begin + count * dim, isRoom ? room : undefined);
     const decoded = {
       first: tile * tileRows,
       values,

@@ -53,25 +53,75 @@ function finish(
   return { out, noise: expectedError(bound, squares, out, magnitude, outputFormat), limit, lse };
 }
 
+/** Sums over the values of a row, with weights. */
+interface WeightedSums {
+  /** Σ w v and Σ |w v| by column. */
+  readonly out: Float64Array;
+  readonly magnitude: Float64Array;
+  /** Σ w²‖v‖². */
+  readonly squares: number;
+}
+
+/** Sums in the order of the keys; keys of weight 0 have no part in them, whatever their values. */
+function weighValues(weights: Float64Array, values: Float64Array, vDim: number): WeightedSums {
+  const out = new Float64Array(vDim);
+  const magnitude = new Float64Array(vDim);
+  let squares = 0;
+  const addOne = (j: number) => {
+    const w = weights[j];
+    if (w === 0) return;
+    let norm = 0;
+    for (let c = 0, at = j * vDim; c < vDim; c++, at++) {
+      const v = values[at];
+      const product = w * v;
+      out[c] += product;
+      magnitude[c] += Math.abs(product);
+      norm += v * v;
+    }
+    squares += w * w * norm;
+  };
+  /** Four keys at once: their norms do not wait for each other, and the sums stay in registers. */
+  const addFour = (j: number) => {
+    const [w0, w1, w2, w3] = [weights[j], weights[j + 1], weights[j + 2], weights[j + 3]];
+    let [n0, n1, n2, n3] = [0, 0, 0, 0];
+    for (let c = 0, at = j * vDim; c < vDim; c++, at++) {
+      const v0 = values[at];
+      const v1 = values[at + vDim];
+      const v2 = values[at + 2 * vDim];
+      const v3 = values[at + 3 * vDim];
+      const p0 = w0 * v0;
+      const p1 = w1 * v1;
+      const p2 = w2 * v2;
+      const p3 = w3 * v3;
+      out[c] = out[c] + p0 + p1 + p2 + p3;
+      magnitude[c] = magnitude[c] + Math.abs(p0) + Math.abs(p1) + Math.abs(p2) + Math.abs(p3);
+      n0 += v0 * v0;
+      n1 += v1 * v1;
+      n2 += v2 * v2;
+      n3 += v3 * v3;
+    }
+    squares = squares + w0 * w0 * n0 + w1 * w1 * n1 + w2 * w2 * n2 + w3 * w3 * n3;
+  };
+  let j = 0;
+  while (j < weights.length) {
+    const isFour =
+      j + 4 <= weights.length &&
+      weights[j] !== 0 &&
+      weights[j + 1] !== 0 &&
+      weights[j + 2] !== 0 &&
+      weights[j + 3] !== 0;
+    if (isFour) addFour(j);
+    else addOne(j);
+    j += isFour ? 4 : 1;
+  }
+  return { out, magnitude, squares };
+}
+
 /** The output of weights applied to values, with the limits of its rounding. */
 export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
   const { vDim, reported } = place;
   const { weights, values, growth = 1 } = row;
-  const out = new Float64Array(vDim);
-  const magnitude = new Float64Array(vDim);
-  let squares = 0;
-  for (let j = 0; j < weights.length; j++) {
-    const w = weights[j];
-    if (w === 0) continue;
-    let norm = 0;
-    for (let c = 0; c < vDim; c++) {
-      const v = values[j * vDim + c];
-      out[c] += w * v;
-      magnitude[c] += Math.abs(w * v);
-      norm += v * v;
-    }
-    squares += w * w * norm;
-  }
+  const { out, magnitude, squares } = weighValues(weights, values, vDim);
   const bound = place.bound.keys === 0 ? place.elsewhere : place.bound;
   const grown =
     growth <= 1

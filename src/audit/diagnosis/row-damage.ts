@@ -1,5 +1,5 @@
 import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
-import { decodeTensor, type FormatName } from '../../formats/index.js';
+import { decodeTensor, type FormatName, type Tensor } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
@@ -44,10 +44,20 @@ export function expectedError(
   return sum / 3;
 }
 
-/** Σ x² of each row of a flat [rows × dim] array. */
-function squaredNorms(values: Float64Array, dim: number): Float64Array {
-  const norms = new Float64Array(dim === 0 ? 0 : values.length / dim);
-  for (let i = 0; i < values.length; i++) norms[Math.floor(i / dim)] += values[i] ** 2;
+/** Rows that are decoded at a time. */
+const decodedRows = 1024;
+
+/** Σ x² of each row of a tensor, [… × dim]. */
+function squaredNorms(tensor: Tensor, dim: number): Float64Array {
+  const rows = dim === 0 ? 0 : tensor.data.length / dim;
+  const norms = new Float64Array(rows);
+  const values = new Float64Array(Math.min(decodedRows, rows) * dim);
+  for (let first = 0; first < rows; first += decodedRows) {
+    const end = Math.min(first + decodedRows, rows);
+    decodeTensor(tensor, first * dim, end * dim, values);
+    for (let row = first, at = 0; row < end; row++)
+      for (let c = 0; c < dim; c++, at++) norms[row] += values[at] ** 2;
+  }
   return norms;
 }
 
@@ -56,7 +66,7 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
   const { problem } = input;
   const { shape } = reference;
   const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
-  const norms = squaredNorms(decodeTensor(problem.v), vDim);
+  const norms = squaredNorms(problem.v, vDim);
   const squares = new Float64Array(reference.quantities.lse.values.length);
   let row = 0;
   let firstNorm = 0;

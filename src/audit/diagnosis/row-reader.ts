@@ -36,6 +36,30 @@ function remembered(compute: (key: number) => Float64Array): (key: number) => Fl
   };
 }
 
+/** q·k with each of some keys, [keys × dim], terms added in the order of the dimensions. */
+function productsWith(q: Float64Array, keys: Float64Array, count: number): Float64Array {
+  const dim = q.length;
+  const products = new Float64Array(count);
+  let j = 0;
+  // Four sums at once, since one would wait for each of its additions.
+  for (; j + 4 <= count; j += 4) {
+    let [a, b, c, d] = [0, 0, 0, 0];
+    for (let t = 0, at = j * dim; t < dim; t++, at++) {
+      const x = q[t];
+      a += x * keys[at];
+      b += x * keys[at + dim];
+      c += x * keys[at + 2 * dim];
+      d += x * keys[at + 3 * dim];
+    }
+    products[j] = a;
+    products[j + 1] = b;
+    products[j + 2] = c;
+    products[j + 3] = d;
+  }
+  for (; j < count; j++) for (let t = 0; t < dim; t++) products[j] += q[t] * keys[j * dim + t];
+  return products;
+}
+
 /** The parts of a reader that a reader of a changed problem takes over: q, k and v are the same. */
 type Operands = Pick<RowReader, 'keys' | 'values' | 'query' | 'dots'>;
 
@@ -100,11 +124,7 @@ export class RowReader {
     const dots = remembered((index) => {
       const q = this.query(Math.floor(index / heads));
       const k = this.keys(index % heads);
-      return Float64Array.from({ length: keys }, (_, j) => {
-        let sum = 0;
-        for (let t = 0; t < qkDim; t++) sum += q[t] * k[j * qkDim + t];
-        return sum;
-      });
+      return productsWith(q, k, keys);
     });
     this.dots = (row, kv) => dots(row * heads + kv);
   }

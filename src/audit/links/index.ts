@@ -10,3 +10,5 @@ export {
 export * from './merge/index.js';
 export * from './selection/index.js';
 export * from './cache-write/index.js';
+export * from './chain/index.js';
+export * from './prologue/index.js';

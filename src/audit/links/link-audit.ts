@@ -3,7 +3,7 @@ import type { FoundCause } from '../conduct/causes.js';
 import { failureReason } from '../verdict.js';
 
 /** The links of the decode chain that are judged by contracts of their own: what attention is given, and what becomes of it. */
-export const linkContracts = ['selection', 'merge', 'cache-write'] as const;
+export const linkContracts = ['prologue', 'selection', 'merge', 'cache-write'] as const;
 /** One of {@link linkContracts}. */
 export type LinkContractName = (typeof linkContracts)[number];
 

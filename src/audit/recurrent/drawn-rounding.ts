@@ -3,6 +3,7 @@ import type {
   RecurrentRounding,
   RecurrentValue,
 } from '../../../kernels/index.js';
+import { makesGates } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
 import type { RecurrentProblem } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
@@ -11,13 +12,12 @@ import { randomWords } from '../rows/index.js';
 const bits = new Float64Array(1);
 const words = new Uint32Array(bits.buffer);
 
-/** The power of two at or below |x|, x normal in fp64. */
-function powerOf(x: number): number {
-  bits[0] = x;
-  words[1] &= 0x7ff00000;
-  words[0] = 0;
-  return bits[0];
-}
+/** The power of two at or below |x| of normal fp64 numbers, by their field of the exponent. */
+const powers = lazily(() => {
+  const table = new Float64Array(2 ** 11);
+  for (let field = 1; field < table.length; field++) table[field] = 2 ** (field - 1023);
+  return table;
+});
 
 /** Numbers of {@link noise}, a power of two. */
 const noiseLength = 2 ** 16;
@@ -57,6 +57,7 @@ export function drawnRounding(
 ): RecurrentRounding {
   const next = randomWords(seed, 1);
   const drawn = noise();
+  const powerOf = powers();
   const mask = noiseLength - 1;
   const change = (
     name: FormatName,
@@ -77,7 +78,8 @@ export function drawnRounding(
     for (let i = first; i < end; i++) {
       const x = values[i];
       if (x === 0) continue;
-      const power = Math.abs(x) < minNormal ? minNormal : powerOf(x);
+      bits[0] = x;
+      const power = Math.abs(x) < minNormal ? minNormal : powerOf[(words[1] >>> 20) & 0x7ff];
       values[i] = x + half * power * drawn[(from + i) & mask];
     }
   };
@@ -107,14 +109,15 @@ const cutValues = [
 ] as const satisfies readonly RecurrentValue[];
 
 /**
- * The values of a problem's kernels whose errors may all have one sense; of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
+ * The values of a problem's kernels whose errors may all have one sense; of made gates and β what they are made of, of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
  * tf32.
  */
 export function alikeValuesOf(
-  { mamba2 }: RecurrentProblem,
+  problem: RecurrentProblem,
   { formats: of }: Pick<RecurrentArithmetic, 'formats'>,
 ): readonly RecurrentValue[] {
-  if (mamba2 === undefined) return alikeValues;
+  if (makesGates(problem)) return [...alikeValues, 'time-step'];
+  if (problem.mamba2 === undefined) return alikeValues;
   return [...alikeValues, 'time-step', ...cutValues.filter((value) => of[value] === 'tf32')];
 }
 

@@ -62,6 +62,9 @@ function passes(judged: JudgedRecurrence): boolean {
 /** Errors beside a fault that are as many times what roundings of a right kernel make, where results are as large. */
 const mostTimes = 3;
 
+/** A fault explains what comes so many times as near to its results as to the right ones. */
+const leastGain = 2;
+
 /** The root mean square of a group's elements. */
 function meanSquare(values: Float64Array, group: RowGroup, rows: RecurrentRows): number {
   const [first, end] = rangeOf(group, rows);
@@ -96,6 +99,20 @@ function distanceFrom(
   return worst;
 }
 
+/** The largest distance of all quantities from what is predicted of them; of one of which nothing is, 0. */
+function distanceOf(
+  toJudge: ToJudge,
+  measured: readonly MeasuredPart[],
+  predictedOf: (one: GivenRecurrences[number], exact: Float64Array) => Float64Array | undefined,
+): number {
+  const distances = toJudge.given.map((one) => {
+    const { drawnOf, draws } = measureOf(one, toJudge, measured);
+    const predicted = predictedOf(one, drawnOf.exact);
+    return predicted === undefined ? 0 : distanceFrom(predicted, one, drawnOf, draws);
+  });
+  return Math.max(...distances);
+}
+
 /** The work of one run of a problem, in multiplications. */
 function workOf({ shape: { batch, tokens, valueHeads, keyDim, valueDim } }: ToJudge): number {
   return batch * tokens * valueHeads * (keyDim + valueDim) * usualChunk * 4;
@@ -117,18 +134,15 @@ export function explainRecurrence(
     return unexplainedCause(['the problem is too large to try faults on: give some of its heads']);
   const arithmetic = exactKernel(chunk);
   const failing = toJudge.given.filter((_, i) => !passes(judged[i])).map(({ name }) => name);
+  // What is as near to the right results has a fault that these faults do not have.
+  const ofRight = distanceOf(toJudge, measured, (_, exact) => exact);
+  const most = Math.min(mostTimes, ofRight / leastGain);
   const accepted = faults.flatMap((fault) => {
     const predicted = predict(toJudge, fault, arithmetic);
     // A fault of which nothing is known where the kernel fails explains nothing.
     if (!failing.every((name) => predicted[name] !== undefined)) return [];
-    const distances = toJudge.given.map((one) => {
-      const of = predicted[one.name];
-      if (of === undefined) return 0;
-      const { drawnOf, draws } = measureOf(one, toJudge, measured);
-      return distanceFrom(of, one, drawnOf, draws);
-    });
-    const distance = Math.max(...distances);
-    return distance <= mostTimes ? [{ fault, distance }] : [];
+    const distance = distanceOf(toJudge, measured, ({ name }) => predicted[name]);
+    return distance <= most ? [{ fault, distance }] : [];
   });
   const [first, ...others] = accepted.sort((a, b) => a.distance - b.distance);
   if (first === undefined) return unexplainedCause();

@@ -1,5 +1,6 @@
 import { allocateStorage, formats, patternsOf, storageOf } from '../../formats/index.js';
 import type {
+  GateInputs,
   Mamba2Inputs,
   RecurrentGradientInputs,
   RecurrentProblem,
@@ -67,7 +68,8 @@ export function partOfTask(
   // Packed sequences are all of the one batch entry.
   const cutState = (tensor: Tensor) =>
     sliceAxis(batch === 1 ? tensor : sliceAxis(tensor, ofEntry), { ...ofValues, axis: 1 });
-  const { q, k, v, g, beta, initialState, mamba2 } = problem;
+  const { q, k, v, g, beta, gateInputs, strengthLogits, initialState, mamba2 } = problem;
+  const ofHeads = (tensor: Tensor) => sliceAxis(tensor, { ...ofValues, axis: 0 });
   return {
     problem: {
       ...problem,
@@ -77,6 +79,8 @@ export function partOfTask(
       v: cut(v, ofValues),
       ...(g ? { g: cut(g, ofValues) } : {}),
       ...(beta ? { beta: cut(beta, ofValues) } : {}),
+      ...(gateInputs ? { gateInputs: cutGates(gateInputs, ofHeads, (a) => cut(a, ofValues)) } : {}),
+      ...(strengthLogits ? { strengthLogits: cut(strengthLogits, ofValues) } : {}),
       ...(initialState ? { initialState: cutState(initialState) } : {}),
       ...(mamba2 ? { mamba2: cutMamba2(mamba2, (tensor) => cut(tensor, ofValues), ofValues) } : {}),
     },
@@ -86,6 +90,13 @@ export function partOfTask(
     },
   };
 }
+
+/** What the gates of some heads are made of. */
+const cutGates = (
+  { aLog, a, dtBias }: GateInputs,
+  ofHeads: (tensor: Tensor) => Tensor,
+  ofTokens: (tensor: Tensor) => Tensor,
+): GateInputs => ({ aLog: ofHeads(aLog), a: ofTokens(a), dtBias: dtBias && ofHeads(dtBias) });
 
 /** The inputs of Mamba-2 that some heads have. */
 function cutMamba2(
@@ -120,6 +131,7 @@ export function cutProblem(
   for (const { end } of sequences) ends.add(end);
   ends.add(batch * tokens);
   const { family, q, k, v, g, beta, scale, firstHead, normalisation, mamba2 } = problem;
+  const { gateInputs, strengthLogits } = problem;
   return {
     family,
     ...(scale === undefined ? {} : { scale }),
@@ -130,6 +142,8 @@ export function cutProblem(
     v: flat(v),
     ...(g ? { g: flat(g) } : {}),
     ...(beta ? { beta: flat(beta) } : {}),
+    ...(gateInputs ? { gateInputs: { ...gateInputs, a: flat(gateInputs.a) } } : {}),
+    ...(strengthLogits ? { strengthLogits: flat(strengthLogits) } : {}),
     ...(mamba2
       ? { mamba2: { ...mamba2, dt: flat(mamba2.dt), z: mamba2.z && flat(mamba2.z) } }
       : {}),

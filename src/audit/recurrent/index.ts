@@ -1,13 +1,16 @@
 export {
   recurrentPresets,
+  recurrentStateFormats,
   type RecurrentDeclaration,
   type RecurrentPreset,
 } from './declaration.js';
+export { type HeadSample } from './head-sample.js';
 export { type RecurrentIdentity } from './judge-identity.js';
 export { type JudgedRecurrence } from './judge-recurrence.js';
 export {
   auditRecurrent,
   auditRecurrentApart,
+  whyUnjudged,
   type GivenRecurrence,
   type RecurrentAudit,
   type RecurrentAuditOptions,

@@ -1,4 +1,4 @@
-import { formatNumber } from '../../words/index.js';
+import { formatApart, formatNumber } from '../../words/index.js';
 import type { Finding } from '../findings.js';
 import type { RecurrentQuantityName } from '../../problem/index.js';
 import { combine } from './draw-errors.js';
@@ -11,6 +11,8 @@ import type { HeadPart } from './head-part.js';
 export interface RecurrentIdentity extends HeadPart {
   /** Both sides in words, as in ⟨dO, O⟩ and ⟨dQ, Q⟩. */
   readonly sides: readonly [left: string, right: string];
+  /** The quantity that is named where they differ. */
+  readonly quantity: RecurrentQuantityName;
   readonly values: readonly [left: number, right: number];
   /** Their difference, and the most that rounding explains. */
   readonly statistic: number;
@@ -31,7 +33,7 @@ export function judgeIdentity(
   { part, rule, measured, values }: GivenIdentity,
   probability: number,
 ): RecurrentIdentity {
-  const { sides, combination, left: names } = rule;
+  const { sides, quantity, combination, left: names } = rule;
   const ofLeft = Object.fromEntries(
     Object.entries(combination).filter(([name]) => names.some((one) => one === name)),
   );
@@ -46,6 +48,7 @@ export function judgeIdentity(
   return {
     ...part,
     sides,
+    quantity,
     values: [left, left - statistic],
     statistic,
     threshold: threshold + measured.radius,
@@ -63,10 +66,14 @@ export function identityFindings(identities: readonly RecurrentIdentity[]): Find
     const isWorse = before === undefined || use(one) > use(before);
     if (Math.abs(one.statistic) > one.threshold && isWorse) worst.set(name, one);
   }
-  return [...worst.values()].map(({ sides, values, statistic, threshold, entry, keyHead }) => ({
-    quantity: sides[1].startsWith('⟨dQ') ? 'dq' : 'dv',
-    test: `${sides[1].startsWith('⟨dQ') ? 'dq' : 'dv'}-pairing` as const,
-    isWorstCase: false,
-    statement: `${sides[0]} and ${sides[1]} of ${entry === 0 ? '' : `batch ${entry}, `}key head ${keyHead}, which are one number, are ${formatNumber(values[0])} and ${formatNumber(values[1])}; rounding explains a difference of ${formatNumber(threshold)}, and it is ${formatNumber(Math.abs(statistic))}`,
-  }));
+  return [...worst.values()].map((one) => {
+    const { sides, quantity, values, statistic, threshold, entry, keyHead } = one;
+    const [left, right] = formatApart(...values);
+    return {
+      quantity,
+      test: `${quantity}-pairing` as const,
+      isWorstCase: false,
+      statement: `${sides[0]} and ${sides[1]} of ${entry === 0 ? '' : `batch ${entry}, `}key head ${keyHead}, which are one number, are ${left} and ${right}; rounding explains a difference of ${formatNumber(threshold)}, and it is ${formatNumber(Math.abs(statistic))}`,
+    };
+  });
 }

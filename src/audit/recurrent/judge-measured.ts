@@ -1,14 +1,9 @@
-import {
-  recurrentQuantities,
-  recurrentShape,
-  type RecurrentQuantityName,
-  type RecurrentShape,
-} from '../../problem/index.js';
+import { recurrentShape, type RecurrentShape } from '../../problem/index.js';
 import { outputRounding } from '../bounds/index.js';
-import type { GivenQuantity } from '../kernel-outputs.js';
 import type { DrawnErrors } from './draw-errors.js';
 import type { RecurrentRows } from './given-quantities.js';
 import { partOfTask, type HeadPart } from './head-part.js';
+import { headsOfPart, withOwnHeads, type GivenResult } from './head-sample.js';
 import { identitiesOf } from './identities.js';
 import { judgeIdentity, type RecurrentIdentity } from './judge-identity.js';
 import { judgeRecurrence, type JudgedRecurrence } from './judge-recurrence.js';
@@ -16,11 +11,7 @@ import type { MeasuredPart, MeasuredRecurrence, RecurrentPlan } from './measure-
 import { groupsOf, projectionsOf } from './row-groups.js';
 
 /** The judged quantities, as they were given. */
-export type GivenRecurrences = readonly {
-  readonly name: RecurrentQuantityName;
-  readonly rows: RecurrentRows;
-  readonly given: GivenQuantity;
-}[];
+export type GivenRecurrences = readonly GivenResult[];
 
 /** What is judged by measurements. */
 export interface ToJudge {
@@ -29,22 +20,6 @@ export interface ToJudge {
   readonly parts: readonly HeadPart[];
   readonly given: GivenRecurrences;
   readonly falseAlarmRate: number;
-}
-
-/** The heads of the whole quantity that the heads of a part's are, in their order. */
-function headsOfPart(
-  { entry, keyHead }: HeadPart,
-  { name, quantity, shape }: RecurrentRows,
-  whole: RecurrentShape,
-): number[] {
-  const { keyHeads, sequences, batch } = whole;
-  const group = shape.heads / keyHeads;
-  const isState = quantity.rowWord === 'row';
-  const isOfHeads = recurrentQuantities[name].of === 'heads';
-  const entries = isState && batch === 1 && !isOfHeads ? sequences.map((_, i) => i) : [entry];
-  return entries.flatMap((one) =>
-    Array.from({ length: group }, (_, i) => one * shape.heads + keyHead * group + i),
-  );
 }
 
 /** The measurements of all parts of a quantity as those of the whole. */
@@ -91,13 +66,14 @@ function joinParts(
 
 /** The measurements of a quantity, of all parts together. */
 export function measureOf(
-  { name, rows, given }: GivenRecurrences[number],
+  one: GivenResult,
   { plan, shape, parts }: ToJudge,
   measured: readonly MeasuredPart[],
 ) {
+  const { name, rows, given } = one;
   const ofParts = parts.flatMap((part, i) => {
-    const found = measured[i].quantities.find((one) => one.name === name);
-    return found === undefined ? [] : [{ heads: headsOfPart(part, rows, shape), measured: found }];
+    const found = measured[i].quantities.find((quantity) => quantity.name === name);
+    return found === undefined ? [] : [{ heads: headsOfPart(part, one, shape), measured: found }];
   });
   const { exact, radius, worst, fromBefore, draws } = joinParts(ofParts, rows);
   const batch = (heads: number) => ({ ...rows, shape: { ...rows.shape, batch: 1, heads } });
@@ -124,16 +100,28 @@ export function judgeQuantities(
       return before + outputRounding(drawnOf.format, drawnOf.exact[i], before);
     });
     const drawn = draws.map((errors) => ({ count, errors }));
-    return judgeRecurrence(one.given, { drawnOf, radius, total, draws: drawn, falseAlarmRate });
+    const judged = judgeRecurrence(one.given, {
+      drawnOf,
+      radius,
+      total,
+      draws: drawn,
+      falseAlarmRate,
+    });
+    return withOwnHeads(judged, one);
   });
 }
 
 /** The values of a part, by name. */
 function valuesOfPart(given: GivenRecurrences, part: HeadPart, shape: RecurrentShape) {
   return Object.fromEntries(
-    given.map(({ name, rows, given: { values } }) => {
+    given.map((one) => {
+      const {
+        name,
+        rows,
+        given: { values },
+      } = one;
       const size = rows.shape.queries * rows.shape.vDim;
-      const heads = headsOfPart(part, rows, shape);
+      const heads = headsOfPart(part, one, shape);
       const all = new Float64Array(heads.length * size);
       heads.forEach((head, i) => {
         all.set(values.subarray(head * size, (head + 1) * size), i * size);

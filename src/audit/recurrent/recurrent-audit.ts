@@ -20,6 +20,7 @@ import { checkRecurrentDeclaration, type RecurrentDeclaration } from './declarat
 import { explainRecurrence } from './explain-recurrence.js';
 import { decodeRecurrent, recurrentRows } from './given-quantities.js';
 import { headParts, type HeadPart } from './head-part.js';
+import { sampledQuantity, sampleHeads, type HeadSample } from './head-sample.js';
 import { identityFindings, type RecurrentIdentity } from './judge-identity.js';
 import { judgeIdentities, judgeQuantities, type GivenRecurrences } from './judge-measured.js';
 import type { JudgedRecurrence } from './judge-recurrence.js';
@@ -39,8 +40,10 @@ export interface RecurrentAuditOptions {
   readonly declared?: RecurrentDeclaration | undefined;
   /** The probability that the statistical tests fail a correct kernel; default 1e-9. */
   readonly falseAlarmRate?: number | undefined;
-  /** Whether the cause of a failure is looked for; default: it is. */
+  /** Whether the cause of a failure is looked for; default: it is, but not of a sample. */
   readonly diagnose?: boolean | undefined;
+  /** The fewest rows of the output to judge, of heads at random, and the seed that draws these; default: all. */
+  readonly rows?: { readonly rows: number; readonly seed: number } | undefined;
   readonly progress?: StageProgress | undefined;
 }
 
@@ -52,6 +55,8 @@ export interface RecurrentAudit {
   readonly quantities: readonly JudgedRecurrence[];
   /** Sums that are one number in exact arithmetic, by key head. */
   readonly identities: readonly RecurrentIdentity[];
+  /** The heads that are judged; null for all. */
+  readonly sample: HeadSample | null;
   /** The arithmetic that the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
@@ -62,6 +67,7 @@ interface PreparedRecurrence {
   readonly plan: RecurrentPlan;
   readonly shape: RecurrentShape;
   readonly parts: readonly HeadPart[];
+  readonly sample: HeadSample | null;
   readonly given: GivenRecurrences;
   readonly falseAlarmRate: number;
   readonly diagnose: boolean;
@@ -124,7 +130,7 @@ export const recurrentContract: Contract<RecurrentTerms> = {
     return measured;
   },
   judge(prepared, measured) {
-    const { plan, shape, falseAlarmRate, diagnose } = prepared;
+    const { plan, shape, sample, falseAlarmRate, diagnose } = prepared;
     const { task, declared } = plan;
     const quantities = judgeQuantities(prepared, measured);
     const identities = judgeIdentities(prepared, measured);
@@ -137,6 +143,7 @@ export const recurrentContract: Contract<RecurrentTerms> = {
         required: quantities,
         findings,
         hollow: hollowClause(prepared, measured),
+        sample,
         unjudged: {
           unbounded: (named) => `no element of ${named} has a bound`,
           lost: (named) => `nothing in ${named} is larger than underflow`,
@@ -145,7 +152,15 @@ export const recurrentContract: Contract<RecurrentTerms> = {
       explainers: diagnose
         ? { diagnose: () => explainRecurrence(prepared, measured, quantities) }
         : null,
-      result: (verdict) => ({ verdict, shape, quantities, identities, arithmetic, falseAlarmRate }),
+      result: (verdict) => ({
+        verdict,
+        shape,
+        quantities,
+        identities,
+        sample,
+        arithmetic,
+        falseAlarmRate,
+      }),
     };
   },
 };
@@ -166,22 +181,41 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
   return batch * tokens * valueHeads * (keyDim + valueDim) * 64 < 2 ** 28 ? 32 : 24;
 }
 
-/** @throws RequestError for gradients of Mamba-2 that are not judged */
+/** Why a quantity of a problem is not judged: a clause on all such quantities, and what to say to whoever gives this one; null where it is. */
+export function whyUnjudged(
+  name: RecurrentQuantityName,
+  { mamba2, gateInputs, strengthLogits }: RecurrentProblem,
+  { batch }: Pick<RecurrentShape, 'batch'>,
+): { readonly reason: string; readonly refusal: string } | null {
+  const { isGradient, of } = recurrentQuantities[name];
+  if (mamba2?.z && isGradient) {
+    const reason = 'gradients beside a gate z are not judged';
+    return {
+      reason,
+      refusal: `${reason}, and ${name} is one; leave z out, and give the gradient before the gate as dout`,
+    };
+  }
+  if ((gateInputs ?? strengthLogits) && isGradient) {
+    const reason = 'gradients beside A_log or b are not judged';
+    return { reason, refusal: `${reason}, and ${name} is one; give g and beta` };
+  }
+  if (batch <= 1 || of !== 'heads') return null;
+  return {
+    reason: `sums over a batch of ${batch} are not judged`,
+    refusal: `${name} is a sum over a batch of ${batch}, and is judged of a batch of 1; give the entries as packed sequences`,
+  };
+}
+
+/** @throws RequestError for gradients that are not judged */
 function refuseGradients(
-  { mamba2 }: RecurrentProblem,
-  { batch }: RecurrentShape,
+  problem: RecurrentProblem,
+  shape: RecurrentShape,
   given: GivenRecurrences,
 ): void {
-  const gradient = given.find(({ name }) => recurrentQuantities[name].isGradient);
-  if (mamba2?.z && gradient)
-    throw new RequestError(
-      `gradients beside a gate z are not judged, and ${gradient.name} is one; leave z out, and give the gradient before the gate as dout`,
-    );
-  const sum = given.find(({ name }) => recurrentQuantities[name].of === 'heads');
-  if (batch > 1 && sum)
-    throw new RequestError(
-      `${sum.name} is a sum over a batch of ${batch}, and is judged of a batch of 1; give the entries as packed sequences`,
-    );
+  for (const { name } of given) {
+    const why = whyUnjudged(name, problem, shape);
+    if (why !== null) throw new RequestError(why.refusal);
+  }
 }
 
 /**
@@ -191,10 +225,16 @@ function refuseGradients(
 export function prepareRecurrence(
   problem: RecurrentProblem,
   { results, gradientInputs }: GivenRecurrence,
-  { declared = {}, falseAlarmRate = usualFalseAlarmRate, diagnose = true }: RecurrentAuditOptions,
+  {
+    declared = {},
+    falseAlarmRate = usualFalseAlarmRate,
+    diagnose,
+    rows: few,
+  }: RecurrentAuditOptions,
 ): PreparedRecurrence {
   checkRecurrentDeclaration(declared);
   const shape = recurrentShape(problem);
+  const sample = few === undefined ? null : sampleHeads(shape, few);
   const given = recurrentQuantityNames.flatMap((name) => {
     const tensor = results[name];
     if (tensor === undefined) return [];
@@ -203,7 +243,8 @@ export function prepareRecurrence(
       throw new RequestError(
         `there is ${name}, which ${problem.family} here has not; leave it out`,
       );
-    return [{ name, rows, given: decodeRecurrent(rows, tensor, problem, shape) }];
+    const decoded = decodeRecurrent(rows, tensor, problem, shape);
+    return [sampledQuantity({ name, rows, given: decoded }, sample, shape)];
   });
   refuseGradients(problem, shape, given);
   if (given.length === 0)
@@ -221,7 +262,15 @@ export function prepareRecurrence(
   const formats: Partial<Record<RecurrentQuantityName, (typeof given)[number]['given']['format']>> =
     Object.fromEntries(given.map((one) => [one.name, one.given.format]));
   const plan = { task: { problem, gradientInputs }, declared, formats, draws: drawsOf(shape) };
-  return { plan, shape, parts: headParts(shape), given, falseAlarmRate, diagnose };
+  return {
+    plan,
+    shape,
+    parts: sample?.parts ?? headParts(shape),
+    sample,
+    given,
+    falseAlarmRate,
+    diagnose: diagnose ?? sample === null,
+  };
 }
 
 /**

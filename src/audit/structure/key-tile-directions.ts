@@ -4,8 +4,8 @@ import {
   type WeightTile,
   type WorkingMemories,
 } from '../../../oracles/index.js';
-import { decodeTensor } from '../../formats/index.js';
-import { clipRanges, problemMask, type Mask, type Problem } from '../../problem/index.js';
+import { decodeFinite, type Tensor } from '../../formats/index.js';
+import type { KeyRange, Problem } from '../../problem/index.js';
 import { createAllocator } from '../../reuse.js';
 import type { KeyTileGroup, TestedRows } from './key-tile-plan.js';
 import { instantiateLoops } from './structure-loops.js';
@@ -46,25 +46,25 @@ interface BlockValues {
 /** Σ_j w_j D_j v_j over a stretch of a tile's keys, by row. */
 function weighValues(
   { kernels, vStride, weights, values: ofKeys, sums }: ProductMemory,
-  { applied, stride }: WeightTile,
+  { applied, rows, stride }: WeightTile,
   { from, to }: Stretch,
   { values, vDim }: BlockValues,
 ): void {
   const isPart = from > 0 || to < walkRows;
   if (isPart) weights.view.fill(0);
-  if (!isPart) weights.view.set(applied);
+  const length = rows * stride;
+  if (!isPart) weights.view.set(applied.subarray(0, length));
   else
-    for (let at = 0; at < applied.length; at += stride)
+    for (let at = 0; at < length; at += stride)
       weights.view.set(applied.subarray(at + from, at + to), at + from);
   if (isPart || vStride !== vDim) ofKeys.view.fill(0);
-  for (let j = from, at = 0; j < to; j++)
-    for (let c = j * vStride; c < j * vStride + vDim; c++, at++) {
-      // Values of keys without weights may be infinities and NaNs.
-      const value = values[at];
-      ofKeys.view[c] = Number.isFinite(value) ? value : 0;
-    }
+  if (vStride === vDim) ofKeys.view.set(values.subarray(0, (to - from) * vDim), from * vDim);
+  else
+    for (let j = from, at = 0; j < to; j++, at += vDim)
+      ofKeys.view.set(values.subarray(at, at + vDim), j * vStride);
   const addresses = [weights.address, ofKeys.address, sums.address] as const;
-  kernels.product(...addresses, walkRows, walkRows, vStride);
+  // The loop takes four rows at a time.
+  kernels.product(...addresses, Math.min(walkRows, 4 * Math.ceil(rows / 4)), walkRows, vStride);
 }
 
 /** Adds Σ_j (w_j O − w_j D_j v_j) over a stretch of a tile's keys to the rows of its direction. */
@@ -89,6 +89,27 @@ function addStretch(
   }
 }
 
+/** Values of so many elements are decoded as a whole: 16 MiB in fp64. */
+const mostHeld = 2 ** 21;
+
+/**
+ * A function that decodes the values of at most 64 keys of a range, [keys × vDim], infinities and NaNs, which keys without
+ * weights may have, as 0: good until others are asked for. Those of a long
+ * range are never held in fp64 as a whole.
+ */
+function valuesReader(
+  tensor: Tensor,
+  { begin, end }: KeyRange,
+  vDim: number,
+): (first: number, last: number) => Float64Array {
+  if ((end - begin) * vDim <= mostHeld) {
+    const all = decodeFinite(tensor, begin * vDim, end * vDim);
+    return (first, last) => all.subarray((first - begin) * vDim, (last - begin) * vDim);
+  }
+  const some = new Float64Array(walkRows * vDim);
+  return (first, last) => decodeFinite(tensor, first * vDim, last * vDim, some);
+}
+
 /**
  * D of the tiles of a group: Σ_{j in t} (w_j O − w_j D_j v_j), [rows × vDim] each, of a block of queries that is a problem of
  * its own. Rows that see nothing but one tile have 0 there.
@@ -102,34 +123,28 @@ export function tileDirections(
 ): Float64Array[] {
   const { vDim, queries: rows } = reference.shape;
   const directions = Array.from({ length: tiles }, () => new Float64Array(rows * vDim));
-  const mask = problemMask(problem, reference.shape);
   const firstKey = origin + firstTile * tileKeys;
   const end = Math.min(origin + keys, firstKey + tiles * tileKeys);
-  const values = decodeTensor(problem.v, firstKey * vDim, end * vDim);
+  const valuesOf = valuesReader(problem.v, { begin: firstKey, end }, vDim);
   const { values: out, magnitude } = reference.quantities.out;
-  const isWhole = firstKey === 0 && end === reference.shape.keys;
-  const ofGroup: Mask = {
-    ranges: (head, query) => clipRanges(mask.ranges(head, query), firstKey, end),
-  };
   memories.lend(
     `structure product ${vDim}`,
     () => createProductMemory(vDim),
     (memory) => {
       const visit = (tile: WeightTile) => {
-        // Keys before the group's first one are masked.
+        // The first tile and the last may have keys of other groups.
         for (let from = Math.max(0, firstKey - tile.firstKey); from < tile.keys;) {
           const index = Math.floor((tile.firstKey + from - firstKey) / tileKeys);
           if (index >= tiles) break;
           const to = Math.min(tile.keys, firstKey + (index + 1) * tileKeys - tile.firstKey);
-          const ofStretch = values.subarray((tile.firstKey + from - firstKey) * vDim);
+          const values = valuesOf(tile.firstKey + from, tile.firstKey + to);
           const stretch = { from, to, direction: directions[index] };
-          addStretch(memory, stretch, tile, { values: ofStretch, out, vDim });
+          addStretch(memory, stretch, tile, { values, out, vDim });
           from = to;
         }
       };
       const visitor = { begin: () => undefined, visit, end: () => undefined };
-      const walk = isWhole ? { memories } : { mask: ofGroup, memories };
-      forEachWeightTile(problem, reference, visitor, walk);
+      forEachWeightTile(problem, reference, visitor, { span: { begin: firstKey, end }, memories });
     },
   );
   for (const direction of directions)

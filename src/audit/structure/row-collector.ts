@@ -183,9 +183,11 @@ export class RowCollector {
   }
 
   /** Adds one tile of weights, times their projections, to its rows. */
-  visit({ weights, applied, keys, projections }: WeightTile): void {
+  visit({ weights, applied, rows, keys, projections }: WeightTile): void {
     const { tile } = this.#memory;
-    [weights, applied, ...projections].forEach((numbers, block) => tile[block].set(numbers));
+    [weights, applied, ...projections].forEach((numbers, block) =>
+      tile[block].set(numbers.subarray(0, rows * walkRows)),
+    );
     if (this.#memory.keep(keys)) this.#memory.addKept(this.#isUsed);
   }
 

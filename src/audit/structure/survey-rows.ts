@@ -121,7 +121,7 @@ export function surveyRows(
         }
       },
       visit: ({ rows: count, firstKey, keys, weights }) => {
-        memory.weights.set(weights);
+        memory.weights.set(weights.subarray(0, count * walkRows));
         kernels.surveyWeights(all, count, keys, firstKey);
       },
       end: (head, firstRow, count) => {

@@ -97,7 +97,7 @@ export class WeightErrors {
   add({ weights, applied, rows, keys, projections }: WeightTile): void {
     const { kernels, tile } = this.#memory;
     [weights, applied, ...projections].forEach((numbers, block) =>
-      tile.view.set(numbers, block * tileLength),
+      tile.view.set(numbers.subarray(0, rows * walkRows), block * tileLength),
     );
     this.#count = kernels.addErrors(this.#pool, rows, keys, this.#count);
   }

@@ -71,9 +71,11 @@ export async function renderPage(
   options: AuditCommandOptions,
 ): Promise<string | null> {
   if (options.html === undefined) return null;
-  const { renderHtml, renderLinkPage, renderRecurrentPage } =
+  const { renderChainPage, renderHtml, renderLinkPage, renderRecurrentPage } =
     await import('../../report/html/index.js');
   const { page, result, report } = audited;
+  if (report.kind === 'chain-audit')
+    return renderChainPage(report, reproduceCommands(path, options).slice(0, 2));
   if (report.kind === 'link-audit')
     return renderLinkPage(report, reproduceCommands(path, options).slice(0, 2));
   if (report.kind === 'recurrent-audit')

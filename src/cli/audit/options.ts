@@ -91,9 +91,25 @@ export const gradientKeys = Object.keys(
   gradientOptions,
 ) as readonly (keyof typeof gradientOptions)[];
 
-/** An option for a result of a kernel of linear attention, or what it was given. */
+/** An option for what a kernel of linear attention was given. */
 function recurrentTensor(description: string) {
   return { argument: '<file[:tensor]>', description } as const satisfies OptionRow;
+}
+
+/** Excludes kernels that are run from an option for results in files. */
+const resultsInFiles = (flag: string) => [
+  {
+    options: ['exec', 'kernel', 'launch'] as const,
+    says: `${flag} is of results in files; leave out --exec, --kernel and --launch`,
+  },
+];
+
+/** An option for a result of a kernel of linear attention. */
+function recurrentResult(flag: string, description: string) {
+  return {
+    ...recurrentTensor(description),
+    excludes: resultsInFiles(flag),
+  } as const satisfies OptionRow;
 }
 
 /** The options of linear attention alone; the compiler reports a quantity without one. */
@@ -110,8 +126,9 @@ const recurrentOptions = {
     argument: '<text>',
     description:
       'the prefix of all results, behind a file and a colon: chunk of chunk.out, chunk.dq, …',
+    excludes: resultsInFiles('--results'),
   },
-  finalState: recurrentTensor("the kernel's state after the last token"),
+  finalState: recurrentResult('--final-state', "the kernel's state after the last token"),
   initialState: recurrentTensor("the state before the first (default: the file's initial_state)"),
   stateLayout: {
     argument: '<layout>',
@@ -122,13 +139,13 @@ const recurrentOptions = {
     argument: '<x>',
     description: 'q and k are divided by √(Σ² + x); true for 1e-6, or none',
   },
-  dg: recurrentTensor("the kernel's gradient of g"),
-  dbeta: recurrentTensor("the kernel's gradient of beta"),
-  ddt: recurrentTensor("the kernel's gradient of dt, of mamba2"),
-  da: recurrentTensor("the kernel's gradient of A, of mamba2"),
-  dd: recurrentTensor("the kernel's gradient of D, of mamba2"),
-  ddtBias: recurrentTensor("the kernel's gradient of dt_bias, of mamba2"),
-  dinitialState: recurrentTensor("the kernel's gradient of the initial state"),
+  dg: recurrentResult('--dg', "the kernel's gradient of g"),
+  dbeta: recurrentResult('--dbeta', "the kernel's gradient of beta"),
+  ddt: recurrentResult('--ddt', "the kernel's gradient of dt, of mamba2"),
+  da: recurrentResult('--da', "the kernel's gradient of A, of mamba2"),
+  dd: recurrentResult('--dd', "the kernel's gradient of D, of mamba2"),
+  ddtBias: recurrentResult('--ddt-bias', "the kernel's gradient of dt_bias, of mamba2"),
+  dinitialState: recurrentResult('--dinitial-state', "the kernel's gradient of the initial state"),
   dfinalState: recurrentTensor('the gradient of the final state that the backward pass got'),
 } as const satisfies Readonly<
   Record<
@@ -142,6 +159,7 @@ const recurrentOptions = {
 const contracts = [
   'attention',
   'recurrent',
+  'prologue',
   'selection',
   'merge',
   'cache-write',
@@ -361,6 +379,7 @@ export const attentionKeys = (Object.keys(auditOptions) as (keyof typeof auditOp
 const commonKeys: readonly (keyof typeof auditOptions)[] = [
   ...(['output', 'dout', 'dq', 'dk', 'dv', 'as', 'premise', 'strictPremises'] as const),
   ...(['scale', 'layout', 'cuSeqlens'] as const),
+  ...(['exec', 'kernel', 'launch', 'set', 'timeout', 'rows', 'seed'] as const),
   ...anyKeys,
   ...linkKeys,
 ];

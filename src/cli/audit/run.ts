@@ -86,6 +86,15 @@ function expandFiles(given: readonly string[]): readonly string[] {
 /** Exit statuses of an audit. */
 const passed = 0;
 const failed = 1;
+const wrongRequest = 2;
+
+/** The exit status of an audit: of a chain of which nothing fails, and a link cannot be judged, that of a wrong request. */
+function statusOf({ report }: FileAudit | PlainFileAudit): number {
+  const { pass, status } = report.verdict;
+  const hasError =
+    report.kind === 'chain-audit' && report.links.some((link) => link.status === 'ERROR');
+  return pass ? passed : hasError && status !== 'FAIL' ? wrongRequest : failed;
+}
 
 /** The options that name a file to write a report to. */
 const reportFiles = ['json', 'junit', 'html'] as const;
@@ -138,7 +147,7 @@ async function runOne(path: string, { options, settings, lasting }: AuditRun): P
     const page = await renderPage(path, audited, options);
     progress.done();
     await publish(audited, page, options);
-    return audited.report.verdict.pass ? passed : failed;
+    return statusOf(audited);
   } finally {
     progress.done();
   }

@@ -133,7 +133,8 @@ heads, …] (--layout bthd or bhtd). Premises of such kernels, as name=value:
   form                         recurrent, chunked
   chunk                        a number of tokens
   state, intermediate          a format
-Presets for --as: recurrent, chunked, fla.
+Presets for --as: recurrent, chunked, fla. Kernels to run: --kernel chunked or
+naive-recurrent (--set chunk, inverse, state, variant), --exec and --launch.
 `;
 
 /** --premise, which `premiseHelp` explains. */

@@ -22,6 +22,6 @@ export {
 export { rsqrtApprox, rsqrtApproxFtz } from './rsqrt.js';
 export { cosApprox, cosApproxFtz, sinApprox, sinApproxFtz } from './sine.js';
 export { sqrtApprox, sqrtApproxFtz } from './sqrt.js';
-export { divideByReciprocal, type ApproximateDivision } from './quotient.js';
+export { divideByReciprocal, dividerByReciprocal, type ApproximateDivision } from './quotient.js';
 export { rcpApprox, rcpApproxFtz } from './rcp.js';
 export { tanhApprox } from './tanh.js';

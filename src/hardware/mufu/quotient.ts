@@ -30,12 +30,22 @@ function scaleOf(divisor: number, { isFull, flushes }: ApproximateDivision): num
 }
 
 /**
- * a / b of fp32 numbers as `div.full.f32` and `div.approx.f32` give it: a times the unit's reciprocal of b, both scaled
- * alike; a scale of 1 is left out. The multiplications are those that ptxas 12.8 issues for sm_90, equal to an H200 and an H100.
+ * A function that divides fp32 numbers by the fp32 number b as `div.full.f32` and `div.approx.f32` do: a times the unit's
+ * reciprocal of b, both scaled alike; a scale of 1 is left out. The multiplications are those that ptxas 12.8 issues for sm_90,
+ * equal to an H200 and an H100.
  */
-export function divideByReciprocal(a: number, b: number, form: ApproximateDivision): number {
+export function dividerByReciprocal(b: number, form: ApproximateDivision): (a: number) => number {
+  const { flushes } = form;
   const scale = scaleOf(b, form);
-  if (scale === 1) return multiply(a, reciprocal(b), form.flushes);
-  const inverse = reciprocal(multiply(b, scale, form.flushes));
-  return multiply(inverse, multiply(a, scale, form.flushes), form.flushes);
+  if (scale === 1) {
+    const inverse = reciprocal(b);
+    return (a) => multiply(a, inverse, flushes);
+  }
+  const inverse = reciprocal(multiply(b, scale, flushes));
+  return (a) => multiply(inverse, multiply(a, scale, flushes), flushes);
+}
+
+/** a / b of fp32 numbers: see `dividerByReciprocal`. */
+export function divideByReciprocal(a: number, b: number, form: ApproximateDivision): number {
+  return dividerByReciprocal(b, form)(a);
 }

@@ -28,6 +28,7 @@ export {
   declaringFile,
   type DeclaringFile,
 } from './named-tensors.js';
+export { chainFile, type ChainFile, type ChainPart } from './links/chain-file.js';
 export {
   linkFile,
   type LinkFile,
@@ -62,6 +63,8 @@ export {
   parseWindow,
   problemLayout,
   problemNote,
+  type Layout,
+  withoutIgnored,
   type ProblemSettings,
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
@@ -69,6 +72,8 @@ export { readProblem } from './problem/read-problem.js';
 export { unusedInputs } from './problem/unused-inputs.js';
 export {
   arrangeRecurrent,
+  asFamilyStores,
+  familyShape,
   type RecurrentArrangement,
   type RecurrentRows,
 } from './recurrence/arrangement.js';

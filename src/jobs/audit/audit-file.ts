@@ -1,4 +1,4 @@
-import { kernelModels } from '../../../kernels/index.js';
+import { findRecurrentModel, kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
 import { declaringFile, namesRead, recurrentFamily } from '../../io/tensors/index.js';
 import { gatherPlotData, type HtmlReport, type PlotData } from '../../report/html/index.js';
@@ -7,6 +7,7 @@ import {
   reportedComparison,
   withMachineFindings,
   type AuditReport,
+  type ChainReport,
   type LinkReport,
   type RecurrentReport,
 } from '../../report/json/index.js';
@@ -36,6 +37,7 @@ import type { ObtainedResults, OpenProblem, ReadyKernel } from './kernel-source.
 import { openProblem, originOf } from './open-problem.js';
 import { gradientPlaces, hasOutput, readGradients, type GradientPlaces } from './read-gradients.js';
 import { namedOutputs, naturalLse, readOutputs, type JudgedOutputs } from './read-outputs.js';
+import { auditChain, chainOf } from './links/audit-chain.js';
 import { auditLink, linkContractOf } from './links/audit-link.js';
 import { auditRecurrence } from './recurrent/audit-recurrence.js';
 import { openSample, type OpenSample } from './sampled-file.js';
@@ -50,9 +52,9 @@ export interface FileAudit {
   readonly result: AuditResult | null;
 }
 
-/** The result of auditing one file of linear attention, or of a link of the decode chain, whose reports have no plots. */
+/** The result of auditing one file of linear attention, or of links of the decode chain, whose reports have no plots. */
 export interface PlainFileAudit {
-  readonly report: RecurrentReport | LinkReport;
+  readonly report: RecurrentReport | LinkReport | ChainReport;
   readonly page: null;
   readonly result: null;
 }
@@ -184,12 +186,17 @@ function curvesOf(settings: AuditSettings, { problem }: AuditResult): HtmlReport
     : exp2Curves(model, problem, settingsOfForward(settings, modelSettings(), true));
 }
 
-/** @throws RequestError for options of linear attention beside softmax attention */
+/** @throws RequestError for options and models of linear attention beside softmax attention */
 function rejectRecurrentOptions({ file, settings }: AuditWork): void {
   const [option] = settings.recurrentOptions;
   if (option !== undefined)
     throw new RequestError(
       `${file.path}: ${option} is of linear attention, and the file's metadata has no family; give --family, or leave ${option} out`,
+    );
+  const { kernel } = settings;
+  if (kernel !== undefined && findRecurrentModel(kernel) !== undefined)
+    throw new RequestError(
+      `${file.path}: ${kernel} is a model of linear attention, and the file's metadata has no family; give --family, or another --kernel`,
     );
 }
 
@@ -245,6 +252,20 @@ async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   );
 }
 
+/** Audits an open file of one contract. */
+async function auditContract(work: AuditWork): Promise<FileAudit | PlainFileAudit> {
+  const { file, settings } = work;
+  const { ignored } = settings.problem;
+  const contract = linkContractOf(file, settings);
+  if (contract !== null)
+    return { report: await auditLink(work, contract), page: null, result: null };
+  rejectLinkOptions(work);
+  const family = recurrentFamily(file, { ...settings.recurrence, ignored });
+  return family === null
+    ? await auditOpenFile(work)
+    : { report: await auditRecurrence(work, family), page: null, result: null };
+}
+
 /**
  * Audits a file: reads the problem, gets the results from files or from a kernel, and judges each kind of them in one
  * report.
@@ -263,19 +284,11 @@ export async function auditFile(
   try {
     const start = performance.now();
     const work = { file, settings, means, progress, start };
-    const { ignored } = settings.problem;
-    const contract = linkContractOf(file, settings);
-    if (contract !== null) {
-      const report = await auditLink(work, contract);
-      file.checkDeclared();
-      return { report, page: null, result: null };
-    }
-    rejectLinkOptions(work);
-    const family = recurrentFamily(file, { ...settings.recurrence, ignored });
+    const chain = chainOf(file, settings);
     const audited =
-      family === null
-        ? await auditOpenFile(work)
-        : { report: await auditRecurrence(work, family), page: null, result: null };
+      chain === null
+        ? await auditContract(work)
+        : { report: await auditChain(work, chain, auditContract), page: null, result: null };
     file.checkDeclared();
     return audited;
   } finally {

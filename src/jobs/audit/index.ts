@@ -8,7 +8,15 @@ export { auditFile, type FileAudit, type PlainFileAudit } from './audit-file.js'
 export { type AuditSettings, seededRows, type RowsRequest } from './audit-settings.js';
 export type { FileAuditMeans, MatchCandidate, MatchRequest } from './audit-work.js';
 export { compareArguments, createOutputComparer } from './compare-outputs.js';
-export type { KernelSource, OpenedKernel, OpenProblem, ReadyKernel } from './kernel-source.js';
+export type {
+  KernelSource,
+  ObtainedRecurrence,
+  OpenedKernel,
+  OpenProblem,
+  OpenRecurrence,
+  ReadyKernel,
+  RecurrentSource,
+} from './kernel-source.js';
 export {
   outputGradientArgument,
   readOutputGradient,

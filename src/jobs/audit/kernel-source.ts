@@ -1,7 +1,13 @@
 import type { KernelSettings } from '../../../kernels/index.js';
 import type { ReadNames, TensorFile } from '../../io/tensors/index.js';
-import type { Problem } from '../../problem/index.js';
-import type { MachineClauses, NoOutput } from '../../report/json/index.js';
+import type { RecurrentDeclaration } from '../../audit/index.js';
+import type {
+  Problem,
+  RecurrentGradientInputs,
+  RecurrentProblem,
+  RecurrentResults,
+} from '../../problem/index.js';
+import type { MachineClauses, NoOutput, TensorSource } from '../../report/json/index.js';
 import type { ReadGradients } from './read-gradients.js';
 import type { JudgedOutputs, TensorReading } from './read-outputs.js';
 
@@ -45,6 +51,41 @@ export interface OpenedKernel {
   readonly prepare: (open: OpenProblem) => ReadyKernel;
 }
 
+/** A problem of linear attention for a kernel to compute. */
+export interface OpenRecurrence {
+  readonly file: TensorFile;
+  readonly problem: RecurrentProblem;
+  /** What gradients begin with; undefined where none are to be judged. */
+  readonly gradientInputs: RecurrentGradientInputs | undefined;
+}
+
+/** Results of a kernel of linear attention to judge, of a compiled one with the machine's findings. */
+export interface ObtainedRecurrence {
+  readonly results: RecurrentResults;
+  /** The sources of the results, by quantity. */
+  readonly sources: Readonly<Record<string, TensorSource>>;
+  /** What the kernel itself says of its arithmetic; null for nothing. */
+  readonly declared: RecurrentDeclaration | null;
+  /** Names of the other tensors that it wrote, which nothing reads; default none. */
+  readonly unasked?: readonly string[];
+  readonly machine?: MachineClauses;
+}
+
+/** A kernel of linear attention whose results are judged, in place of those in files. */
+export interface RecurrentSource {
+  /** The command that makes the same results. */
+  readonly command: (problemPath: string) => string;
+  /** Names of the tensors of the problem's file that it takes beside those of the recurrence. */
+  readonly takes: () => Promise<Iterable<string>>;
+  /**
+   * Runs the kernel, and gives its results or the reason that it gave none.
+   * @throws RequestError for a kernel that cannot be run, or not on this problem
+   */
+  readonly run: (
+    open: OpenRecurrence,
+  ) => Promise<ObtainedRecurrence | { readonly failure: NoOutput }>;
+}
+
 /** A kernel whose results are judged, in place of those in files. */
 export interface KernelSource {
   /** Its name beside other outputs. */
@@ -55,4 +96,6 @@ export interface KernelSource {
   readonly command: (problemPath: string, withGradients: boolean) => string;
   /** @throws RequestError for a kernel that cannot be read, or gives nothing to judge */
   readonly open: () => Promise<OpenedKernel>;
+  /** The same for problems of linear attention. */
+  readonly recurrence: RecurrentSource;
 }

@@ -17,8 +17,11 @@ import type { FollowedRun } from './followed-run.js';
 const largestGate = 500;
 
 /** The reason that a recurrence is not compared; null for none. */
-function reasonAgainst({ q, k, v, g, beta, initialState }: RecurrentProblem): string | null {
-  const tensors = { q, k, v, beta, initial_state: initialState };
+function reasonAgainst(problem: RecurrentProblem): string | null {
+  const { q, k, v, g, beta, gateInputs, strengthLogits, initialState } = problem;
+  const { aLog, a, dtBias } = gateInputs ?? {};
+  const ofGates = { A_log: aLog, a, dt_bias: dtBias, b: strengthLogits };
+  const tensors = { q, k, v, beta, ...ofGates, initial_state: initialState };
   for (const [name, tensor] of Object.entries(tensors))
     if (tensor !== undefined && !everyNumber(tensor, Number.isFinite))
       return `${name} has infinities or NaNs`;

@@ -22,6 +22,10 @@ const rowNames: Readonly<Record<RecurrentRole, string>> = {
   v: 'value',
   g: 'gate',
   beta: 'write strength',
+  A_log: 'A_log',
+  a: 'a',
+  dt_bias: 'dt_bias',
+  b: 'b',
   initial_state: 'initial state',
 };
 
@@ -35,6 +39,16 @@ interface RowLabels {
   readonly firstTensor: number;
 }
 
+/** What an input has a row of each head for, and how many there are; null for inputs of heads alone. */
+function groupsOf(
+  role: RecurrentRole,
+  sequences: number,
+  tokens: number,
+): readonly [what: string | null, count: number] {
+  if (role === 'initial_state') return ['sequence', sequences];
+  return role === 'A_log' || role === 'dt_bias' ? [null, 1] : ['token', tokens];
+}
+
 function labelRows(
   { places }: RecurrentContract,
   { keyHeads, valueHeads, batch, tokens, sequences }: RecurrentShape,
@@ -45,11 +59,13 @@ function labelRows(
   const names: string[] = [];
   const add = ({ role, tensor, places: elements }: RecurrentPlaces) => {
     const heads = role === 'q' || role === 'k' ? keyHeads : valueHeads;
-    const rows = heads * (role === 'initial_state' ? sequences.length : batch * tokens);
-    const what = role === 'initial_state' ? 'sequence' : 'token';
+    const [what, count] = groupsOf(role, sequences.length, batch * tokens);
+    const rows = heads * count;
     const first = names.length;
-    for (let row = 0; row < rows; row++)
-      names.push(`${rowNames[role]} of ${what} ${Math.floor(row / heads)}, head ${row % heads}`);
+    for (let row = 0; row < rows; row++) {
+      const of = what === null ? '' : `${what} ${Math.floor(row / heads)}, `;
+      names.push(`${rowNames[role]} of ${of}head ${row % heads}`);
+    }
     const known = ofElements[inputs.findIndex((input) => input.tensor === tensor)];
     // Whole numbers have no values that are followed.
     if (known === undefined) return;
@@ -99,6 +115,8 @@ function reachesOf(
   }));
   const withRows = (set: number, roles: readonly RecurrentRole[], row: number) =>
     roles.reduce((all, role) => sets.union(all, sets.of(labels.of(role, row))), set);
+  const withGates = (set: number, row: number, head: number) =>
+    withRows(withRows(set, ['g', 'a'], row), ['A_log', 'dt_bias'], head);
   const states = sequences.flatMap(({ first, end }, sequence) =>
     Array.from({ length: valueHeads }, (_, head): Reach => {
       const begun = withRows(none, ['initial_state'], sequence * valueHeads + head);
@@ -108,9 +126,10 @@ function reachesOf(
         const ofKey = token * keyHeads + Math.floor((head * keyHeads) / valueHeads);
         // A state of zeros need not decay.
         const hasState = token > first || initialState !== undefined;
-        may = withRows(withRows(may, ['k'], ofKey), ['v', 'g', 'beta'], at);
-        must = withRows(withRows(must, ['k'], ofKey), ['v', 'beta'], at);
-        if (hasState) must = withRows(must, ['g'], at);
+        may = withRows(withRows(may, ['k'], ofKey), ['v', 'beta', 'b'], at);
+        must = withRows(withRows(must, ['k'], ofKey), ['v', 'beta', 'b'], at);
+        may = withGates(may, at, head);
+        if (hasState) must = withGates(must, at, head);
         outputs[at] = {
           may: withRows(may, ['q'], ofKey),
           must: scale === 0 ? none : withRows(must, ['q'], ofKey),

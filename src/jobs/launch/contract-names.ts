@@ -1,10 +1,25 @@
 import { gradientQuantities, outputGradient } from '../../audit/index.js';
 import { cacheNames, problemInputNames, scaleTensorNames } from '../../io/index.js';
-import { quantities, type Quantity, type RecurrentQuantityName } from '../../problem/index.js';
+import {
+  quantities,
+  recurrentQuantityNames,
+  recurrentTensorName,
+  type Quantity,
+  type RecurrentQuantityName,
+} from '../../problem/index.js';
 import type { ContractNames } from '../../ptx/launch/index.js';
 
 /** Quantities that an output of a template, or of a contract, may be. */
 export const templateQuantities: readonly Quantity[] = [...quantities, ...gradientQuantities];
+
+/** The names of quantities that an output of a template may be given as: of attention, and of recurrences, with Mamba-2's own. */
+export const templateNames: readonly string[] = [
+  ...new Set([
+    ...templateQuantities.map(({ name }) => name),
+    ...recurrentQuantityNames,
+    ...recurrentQuantityNames.map((name) => recurrentTensorName('mamba2', name)),
+  ]),
+];
 
 /** The inputs that a contract may have: the tensors of problem files. */
 export const contractInputs: readonly string[] = [
@@ -30,7 +45,11 @@ export const givenQuantities: readonly Quantity[] = [
 ];
 
 /** The inputs that a contract of a recurrence may have, and the results that one may name. */
-export const recurrentInputs = ['q', 'k', 'v', 'g', 'beta', 'initial_state', 'cu_seqlens'] as const;
+export const recurrentInputs = [
+  ...(['q', 'k', 'v', 'g', 'beta'] as const),
+  ...(['A_log', 'a', 'dt_bias', 'b'] as const),
+  ...(['initial_state', 'cu_seqlens'] as const),
+] as const;
 export const recurrentResults = [
   'out',
   'final_state',

@@ -12,7 +12,7 @@ import type { Problem, Quantity, Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { parsePtx, type PtxModule } from '../../ptx/syntax/index.js';
 import { bufferTensors } from './buffer-tensors.js';
-import { contractNames, templateQuantities } from './contract-names.js';
+import { contractNames, templateNames } from './contract-names.js';
 import { readLaunchTensor } from './launch-tensors.js';
 
 /** The largest files that are read, a launch file with its parameters and PTX text, and the most launches in a chain. */
@@ -99,11 +99,10 @@ export async function openTemplate(
   { path, ptx }: Pick<LaunchPaths, 'path' | 'ptx'>,
   before: readonly string[] = [],
 ): Promise<LaunchTemplate> {
-  const names = templateQuantities.map(({ name }) => name);
   const file = await parseLaunchFile(
     await readText(path, most.launchBytes),
     path,
-    names,
+    templateNames,
     contractNames,
   );
   const ptxPath = ptx ?? resolve(dirname(path), file.ptx ?? 'kernel.ptx');

@@ -2,6 +2,7 @@ import {
   plainRecurrentFamilies,
   recurrentQuantityShape,
   recurrentShape,
+  type GateInputs,
   type RecurrentFamily,
   type RecurrentProblem,
   type RecurrentShape,
@@ -82,6 +83,16 @@ function ifGiven<Name extends string, T>(
   };
 }
 
+/** What gates are made of; undefined where nothing says so. @throws RequestError for one of A_log and a alone */
+function gateInputsOf(tensor: (name: string) => Tensor | undefined): GateInputs | undefined {
+  const [aLog, a, dtBias] = ['A_log', 'a', 'dt_bias'].map(tensor);
+  if (aLog && a) return { aLog, a, ...ifGiven('dtBias', dtBias) };
+  if (!aLog && !a && !dtBias) return undefined;
+  throw new RequestError(
+    `has no ${aLog ? 'a' : 'A_log'}, and gates are made of A_log and a; name it`,
+  );
+}
+
 function problemOf(
   { file }: GivenContract,
   tensors: ReadonlyMap<string, LaunchTensor>,
@@ -105,6 +116,8 @@ function problemOf(
     v: tensor('v')!,
     ...ifGiven('g', tensor('g')),
     ...ifGiven('beta', tensor('beta')),
+    ...ifGiven('gateInputs', gateInputsOf(tensor)),
+    ...ifGiven('strengthLogits', tensor('b')),
     ...ifGiven('initialState', tensor('initial_state')),
     ...ifGiven('scale', scale && Number(scale)),
     ...ifGiven('cuSeqlens', ends && wholeNumbers(ends.tensor, 'cu_seqlens', viewBytes(ends))),

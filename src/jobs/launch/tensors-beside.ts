@@ -3,11 +3,13 @@ import {
   openTensorFile,
   problemLayout,
   readProblem,
+  recurrentFamily,
   type TensorFile,
   toHeadsFirst,
 } from '../../io/index.js';
 import type { LaunchTensor, ParameterFile } from '../../ptx/launch/index.js';
 import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
 import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
 import { templateQuantities } from './contract-names.js';
@@ -61,6 +63,15 @@ export async function readTensorsBeside(
   return (await Promise.all([...tensorsBeside(template)].map(read))).flat();
 }
 
+/** @throws RequestError for a file of linear attention, whose problems are no launches of attention */
+function rejectRecurrence(file: TensorFile): void {
+  const family = recurrentFamily(file, {});
+  if (family !== null)
+    throw new RequestError(
+      `${plainText(file.path)}: is of linear attention (${family}); flashproof audit --launch takes a template on such a problem`,
+    );
+}
+
 /**
  * A template as the launches of the problem in a file, in their order.
  *
@@ -74,6 +85,7 @@ export async function openOnProblem(
 ): Promise<readonly OpenedLaunch[]> {
   const file = await openTensorFile(path);
   try {
+    rejectRecurrence(file);
     const problem = await readProblem(file);
     const beside = await readTensorsBeside(template, file, problemLayout(file, {}) === 'bhsd');
     return poseLaunches(template, problem, { tensors: beside, path }, countOf(beside));

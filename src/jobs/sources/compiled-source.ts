@@ -1,3 +1,4 @@
+import { lazily } from '../../reuse.js';
 import type { KernelSource } from '../audit/index.js';
 
 /**
@@ -6,6 +7,10 @@ import type { KernelSource } from '../audit/index.js';
  * @param dout the place of dO, if it is named
  */
 export function compiledSource(path: string, dout: string | undefined): KernelSource {
+  const recurrent = lazily(async () => {
+    const { openCompiledRecurrence } = await import('./recurrent/open-compiled-recurrence.js');
+    return openCompiledRecurrence(path);
+  });
   return {
     name: 'the compiled kernel',
     keepsPosed: false,
@@ -13,6 +18,11 @@ export function compiledSource(path: string, dout: string | undefined): KernelSo
     open: async () => {
       const { openCompiled } = await import('./open-compiled.js');
       return openCompiled(path, dout);
+    },
+    recurrence: {
+      command: (problemPath) => `flashproof audit ${problemPath} --launch ${path}`,
+      takes: async () => (await recurrent()).takes,
+      run: async (open) => (await recurrent()).run(open),
     },
   };
 }

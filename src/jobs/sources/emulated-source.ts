@@ -18,6 +18,7 @@ import {
   type ReadGradients,
 } from '../audit/index.js';
 import { madeSource } from './made-source.js';
+import { emulatedRecurrenceSource } from './recurrent/emulated-recurrence.js';
 
 /** A kernel model to run for its results. */
 export interface EmulatedRequest {
@@ -97,6 +98,7 @@ export function emulatedSource(request: EmulatedRequest): KernelSource {
   return {
     name: kernel,
     keepsPosed: false,
+    recurrence: emulatedRecurrenceSource(request),
     command: (_path, withGradients) =>
       [
         ...['flashproof emulate', kernel, ...set.map((text) => `--set ${text}`)],

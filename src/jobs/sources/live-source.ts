@@ -1,12 +1,6 @@
 import { decodeOutputs } from '../../audit/index.js';
 import type { TensorFile } from '../../io/index.js';
-import {
-  notStarted,
-  startLiveKernel,
-  unaskedTensors,
-  writtenOutputs,
-  type LiveAnswer,
-} from '../../io/live/index.js';
+import { startLiveKernel, unaskedTensors, writtenOutputs } from '../../io/live/index.js';
 import {
   gatherOutput,
   problemShape,
@@ -14,13 +8,14 @@ import {
   type Problem,
   type Quantity,
 } from '../../problem/index.js';
-import { RequestError } from '../../request-error.js';
 import {
   judgedOutputs,
   type JudgedOutputs,
   type KernelSource,
   type SourcedTensor,
 } from '../audit/index.js';
+import { executeOnce } from './execute-once.js';
+import { liveRecurrenceSource } from './recurrent/live-recurrence.js';
 
 /** Reads the tensors that a kernel wrote; a missing or misshapen one is its fault. */
 export async function readExecuted(
@@ -41,34 +36,12 @@ export async function readExecuted(
   return judged;
 }
 
-/**
- * Runs a kernel's command on one problem over the process protocol. The process and its folder are gone
- * once it has answered: judging may take minutes, and an interrupt would leave the folder behind.
- * @throws RequestError for a command that cannot be started, and when there can be no temporary folder
- */
-async function executeKernel(
-  command: string,
-  problem: Problem,
-  timeoutSeconds: number,
-): Promise<LiveAnswer<JudgedOutputs>> {
-  const kernel = await startLiveKernel(command, timeoutSeconds, (file, posed) =>
-    readExecuted(file, posed),
-  );
-  try {
-    const answer = await kernel.run(problem);
-    if (!answer.ok && answer.cause === 'not-started')
-      throw new RequestError(notStarted(command, answer));
-    return answer;
-  } finally {
-    await kernel.close();
-  }
-}
-
 /** A kernel that is a process, run by its command over the process protocol. */
 export function liveSource(command: string, timeoutSeconds: number): KernelSource {
   return {
     name: 'the live kernel',
     keepsPosed: true,
+    recurrence: liveRecurrenceSource(command, timeoutSeconds),
     command: () => command,
     open: async () => ({
       takes: [],
@@ -77,10 +50,14 @@ export function liveSource(command: string, timeoutSeconds: number): KernelSourc
         hasGradients: false,
         reason: null,
         run: async () => {
-          const execution = await executeKernel(command, problem, timeoutSeconds);
-          if (execution.ok) return { judged: execution.outputs, gradients: null };
-          const reason = `the kernel's process ${execution.reason}; replay with the problem ${file.path}`;
-          return { failure: { reason, isDeclined: execution.cause === 'unsupported' } };
+          const start = () =>
+            startLiveKernel(command, timeoutSeconds, (written, posed) =>
+              readExecuted(written, posed),
+            );
+          const execution = await executeOnce(command, start, problem, file.path);
+          return 'failure' in execution
+            ? execution
+            : { judged: execution.outputs, gradients: null };
         },
       }),
     }),

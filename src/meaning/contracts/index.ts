@@ -19,4 +19,5 @@ export {
   type NamedFactor,
 } from './factor-names.js';
 export { inferFactor, type InferredFactor } from './infer-factor.js';
+export { naturalLogarithms, type NaturalLogarithm } from './natural-logarithms.js';
 export { power, scaledExponent, weighRow } from './weigh-row.js';

@@ -5,8 +5,9 @@ import {
   multiplyDoubleDouble,
   type DoubleDouble,
 } from '../../arith/index.js';
-import { ln2Words, log2OfDoubleDouble } from '../../../oracles/index.js';
-import { libdeviceBinaryLogarithms, libdeviceLogarithms } from './libdevice-logarithms.js';
+import { ln2Words } from '../../../oracles/index.js';
+import { libdeviceBinaryLogarithms } from './libdevice-logarithms.js';
+import { naturalLogarithms, times, type ValuesOf } from './natural-logarithms.js';
 
 /** What the LSE of a row is made of. */
 export interface LseParts {
@@ -40,8 +41,6 @@ function ofOctaves(
   return { base, name, isIdeal, valuesOf };
 }
 
-type ValuesOf<T> = (of: T) => readonly DoubleDouble[];
-
 /** A part of an LSE. */
 interface Part<T> {
   readonly name: string;
@@ -49,24 +48,6 @@ interface Part<T> {
 }
 
 type Largest = NonNullable<LseParts['largest']>;
-
-/** Values times a constant. */
-function times<T>(values: ValuesOf<T>, unit: DoubleDouble): ValuesOf<T> {
-  return (of) => values(of).map((value) => multiplyDoubleDouble(value, unit));
-}
-
-const log2: ValuesOf<DoubleDouble> = (sum) => [log2OfDoubleDouble(sum)];
-
-/** Natural logarithms of sums. */
-function logarithms(rounded: DoubleDouble): readonly Part<DoubleDouble>[] {
-  return [
-    { name: 'ln', of: times(log2, ln2Words()) },
-    { name: 'fp32(ln 2)·log2', of: times(log2, rounded) },
-    { name: 'logf', of: libdeviceLogarithms },
-    { name: 'ln 2·log2f', of: times(libdeviceBinaryLogarithms, ln2Words()) },
-    { name: 'fp32(ln 2)·log2f', of: times(libdeviceBinaryLogarithms, rounded) },
-  ];
-}
 
 /** The row's maximum in natural units, by constants of its own. */
 function maxima(scale: number, what: string, rounded: DoubleDouble): readonly Part<Largest>[] {
@@ -110,7 +91,7 @@ function sumOf(
 export function lseForms(scale: number, what = 'scale'): readonly LseForm[] {
   const rounded = doubleDouble(Math.fround(Math.LN2));
   const apart = maxima(scale, what, rounded).flatMap((maximum) =>
-    logarithms(rounded).map((logarithm) => sumOf('e', maximum, logarithm)),
+    naturalLogarithms().map((logarithm) => sumOf('e', maximum, logarithm)),
   );
   const binary = sumOf(
     '2',

@@ -1,5 +1,10 @@
 import { doubleDouble } from '../../arith/index.js';
-import { namedLogarithms, type NamedFactor } from '../contracts/index.js';
+import {
+  namedLogarithms,
+  naturalLogarithms,
+  type NamedFactor,
+  type NaturalLogarithm,
+} from '../contracts/index.js';
 import {
   recurrentFamilies,
   type RecurrentLaw,
@@ -8,8 +13,10 @@ import {
 
 /** What a kernel takes for the constants of a recurrence. */
 export interface RecurrentConstants {
-  /** The log2 e of decays 2^(g · log2 e); null for a family without gates. */
+  /** The log2 e of decays 2^(g · log2 e), and of all else that is a power of e; null where nothing is. */
   readonly logarithm: NamedFactor | null;
+  /** The logarithm of the softplus of gates that the kernel makes; null where it makes none. */
+  readonly softplus: NaturalLogarithm | null;
   /** The ε of normalised queries and keys; null where they are not normalised. */
   readonly epsilon: NamedFactor | null;
 }
@@ -20,6 +27,11 @@ export function hasGates({ family }: Pick<RecurrentProblem, 'family'>): boolean 
   return decay === 'by-head' || decay === 'by-key-dimension';
 }
 
+/** Whether a kernel takes powers of e: for decays, or for write strengths that it makes. */
+function hasPowers(problem: RecurrentProblem): boolean {
+  return hasGates(problem) || problem.strengthLogits !== undefined;
+}
+
 function named(name: string, value: number): NamedFactor {
   return { name, value: doubleDouble(value) };
 }
@@ -27,12 +39,17 @@ function named(name: string, value: number): NamedFactor {
 /** The constants that a correct kernel may have, the exact ones first. */
 export function possibleConstants(problem: RecurrentProblem): readonly RecurrentConstants[] {
   const { normalisation } = problem;
-  const logarithms = hasGates(problem) ? namedLogarithms() : [null];
+  const logarithms = hasPowers(problem) ? namedLogarithms() : [null];
+  const softpluses = problem.gateInputs === undefined ? [null] : naturalLogarithms();
   const epsilons =
     normalisation === undefined
       ? [null]
       : [named('ε', normalisation.epsilon), named('fp32(ε)', Math.fround(normalisation.epsilon))];
-  return epsilons.flatMap((epsilon) => logarithms.map((logarithm) => ({ logarithm, epsilon })));
+  return epsilons.flatMap((epsilon) =>
+    logarithms.flatMap((logarithm) =>
+      softpluses.map((softplus) => ({ logarithm, softplus, epsilon })),
+    ),
+  );
 }
 
 /** The factors that an output may have, the exact one first. */
@@ -42,11 +59,12 @@ export function possibleScales(scale: number): readonly NamedFactor[] {
 
 /** Constants in words: `2^(fp32(log2 e)·g) and scale`. */
 export function constantsText(
-  { logarithm, epsilon }: RecurrentConstants,
+  { logarithm, softplus, epsilon }: RecurrentConstants,
   scale: string | null,
 ): string {
   const parts = [
     ...(logarithm === null ? [] : [`2^(${logarithm.name}·g)`]),
+    ...(softplus === null ? [] : [`softplus by ${softplus.name}`]),
     ...(epsilon === null ? [] : [epsilon.name]),
     ...(scale === null ? [] : [scale]),
   ];

@@ -3,7 +3,6 @@ import {
   divideDoubleDouble,
   doubleDouble,
   multiplyDoubleDouble,
-  multiplyDoubleDoubleByFloat64,
   squareRootDoubleDouble,
   subtractDoubleDouble,
   type DoubleDouble,
@@ -18,6 +17,7 @@ import {
 } from '../../problem/index.js';
 import { power } from '../contracts/index.js';
 import type { RecurrentConstants } from './constants.js';
+import { madeGates, madeStrength } from './exact-gates.js';
 
 /** Columns of the state of one sequence and value head. */
 export interface ColumnsPlace {
@@ -79,24 +79,36 @@ interface Token {
   readonly key: readonly DoubleDouble[];
   readonly query: readonly DoubleDouble[];
   readonly value: Float64Array;
-  readonly strength: number | null;
+  readonly strength: DoubleDouble | null;
 }
 
 function decaysOf(
-  { family, g }: RecurrentProblem,
+  { family, g, gateInputs }: RecurrentProblem,
   { keyDim }: RecurrentShape,
   at: number,
   head: number,
-  { logarithm }: RecurrentConstants,
+  constants: RecurrentConstants,
 ): readonly DoubleDouble[] {
+  const { logarithm } = constants;
   const { decay }: RecurrentLaw = recurrentFamilies[family];
   if (decay === 'none') return [doubleDouble(1)];
   if (decay === 'fixed-by-head')
     return [subtractDoubleDouble(doubleDouble(1), doubleDouble(2 ** (-5 - head)))];
-  const gates = rowOf(g!, at, decay === 'by-head' ? 1 : keyDim);
+  const gates = gateInputs
+    ? madeGates(gateInputs, at, constants)
+    : rowOf(g!, at, decay === 'by-head' ? 1 : keyDim);
   return gates.map((gate) =>
     gate.high === -Infinity ? zero : power(multiplyDoubleDouble(gate, logarithm!.value)),
   );
+}
+
+function strengthOf(
+  { beta, strengthLogits }: RecurrentProblem,
+  at: number,
+  constants: RecurrentConstants,
+): DoubleDouble | null {
+  if (strengthLogits) return madeStrength(strengthLogits, at, constants);
+  return beta === undefined ? null : doubleDouble(decodeTensor(beta, at, at + 1)[0]);
 }
 
 function readToken(
@@ -109,13 +121,13 @@ function readToken(
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
   const ofKey = token * keyHeads + Math.floor((head * keyHeads) / valueHeads);
   const at = token * valueHeads + head;
-  const { q, k, v, beta } = problem;
+  const { q, k, v } = problem;
   return {
     decays: decaysOf(problem, shape, at, head, constants),
     key: keyVector(k, ofKey, keyDim, constants),
     query: keyVector(q, ofKey, keyDim, constants),
     value: decodeTensor(v, at * valueDim, (at + 1) * valueDim),
-    strength: beta === undefined ? null : decodeTensor(beta, at, at + 1)[0],
+    strength: strengthOf(problem, at, constants),
   };
 }
 
@@ -130,8 +142,8 @@ function advance(column: ExactColumn, value: number, token: Token, norms: Norms)
   let [written, spread] = [doubleDouble(value), 1];
   if (strength !== null) {
     const lacking = subtractDoubleDouble(written, dotProduct(key, elements));
-    written = multiplyDoubleDoubleByFloat64(lacking, strength);
-    spread = Math.max(1, Math.abs(1 - strength * norms.key ** 2));
+    written = multiplyDoubleDouble(lacking, strength);
+    spread = Math.max(1, Math.abs(1 - strength.high * norms.key ** 2));
   }
   elements.forEach((s, i) => {
     elements[i] = addDoubleDouble(s, multiplyDoubleDouble(key[i], written));

@@ -12,22 +12,69 @@ export interface RootMeanSquareNorm {
   readonly epsilon: number;
   /** What is added to the gain: 1 in models whose gains are differences from 1. */
   readonly offset: 0 | 1;
+  /**
+   * Left out: as above. Of kernels with a fault: ε added to the root; the sum of squares in place of their mean; the mean of all heads
+   * of a token; the mean subtracted first.
+   */
+  readonly form?: 'epsilon-outside' | 'sum' | 'token' | 'centred';
+  /** The sum of squares, where it is not that of the vector. */
+  readonly squares?: number;
+}
+
+/** The most by which the numbers of a right kernel's own tables differ from the exact ones, element by element. */
+export interface TableErrors {
+  readonly cos: Float64Array;
+  readonly sin: Float64Array;
+}
+
+/** Frequencies of pairs: base^(−2t/dims) / factor. */
+export interface RotaryFrequencies {
+  /** At least 1, with 20 binary places at most. */
+  readonly base: number;
+  /** The number that exponents are divided by: the columns that are rotated. */
+  readonly dims: number;
+  /** The number of pairs. */
+  readonly pairs: number;
+  /** What positions are divided by; 1 for none. */
+  readonly factor: number;
+}
+
+/** Tables that a kernel makes by itself. */
+export interface MadeTables {
+  readonly frequencies: RotaryFrequencies;
+  /** The format that it stores them in before it rotates. */
+  readonly format: Extract<FormatName, 'fp32' | 'bf16' | 'fp16'>;
 }
 
 /** A rotation of pairs of elements, by the tables' row of each token's position. */
 export interface Rotary {
   readonly tables: RotaryTables;
   readonly layout: RotaryLayout;
-  /** The position of each token. */
+  /** The row of the tables for each token: its position, where tables have a row for each. */
   readonly positions: Int32Array;
+  /** The position of each row of tables that a kernel makes itself; left out where row and position are one. */
+  readonly rows?: Int32Array;
+  /** Of tables that a kernel makes itself; left out for tables that it is given; so `made`, how it makes them. */
+  readonly errors?: TableErrors;
+  readonly made?: MadeTables;
+  /** The sequence of each token; left out where nobody says it. */
+  readonly sequences?: Int32Array;
+  /** The first of the columns that are rotated; default 0. */
+  readonly first?: number;
+  /** How often vectors are turned; default once. */
+  readonly times?: number;
 }
 
-/** What a kernel does to its input before it stores it: a norm, then a rotation. */
+/** What a kernel does to its input before attention, or before it stores it: a norm, a rotation, and a factor. */
 export interface Prologue {
   readonly norm: RootMeanSquareNorm | null;
   readonly rotary: Rotary | null;
   /** The format that products, sums and the result are rounded to; the sum of squares is in fp32. */
   readonly rounding: Extract<FormatName, 'fp32' | 'bf16' | 'fp16'>;
+  /** Default `norm-rope`. */
+  readonly order?: 'norm-rope' | 'rope-norm';
+  /** What every number is multiplied by at the end; default 1. */
+  readonly factor?: number;
 }
 
 /** Rules by which factors follow from the largest size of the numbers that share one. */

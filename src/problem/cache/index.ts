@@ -7,11 +7,14 @@ export {
   type Division,
   type FactorFloor,
   type FactorRule,
+  type MadeTables,
   type PageTable,
   type Prologue,
   type RootMeanSquareNorm,
   type Rotary,
+  type RotaryFrequencies,
   type Scaling,
+  type TableErrors,
 } from './cache-write.js';
 export {
   codeNames,

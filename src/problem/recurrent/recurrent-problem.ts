@@ -1,6 +1,7 @@
 import type { Tensor } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
 import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
+import { checkGateInputs, checkShape, type GateInputs } from './made-gates.js';
 import { checkMamba2Inputs, recurrentTensorName, type Mamba2Inputs } from './mamba2.js';
 
 /** Linear attention to be computed; tensors are token by token, as its kernels take them, and count as exact. */
@@ -19,6 +20,10 @@ export interface RecurrentProblem {
   readonly g?: Tensor;
   /** The write strength β of a delta write, [batch, tokens, value heads]. */
   readonly beta?: Tensor;
+  /** What gates are made of, in the place of `g`. */
+  readonly gateInputs?: GateInputs;
+  /** b, [batch, tokens, value heads], in the place of `beta`: β = σ(b). */
+  readonly strengthLogits?: Tensor;
   /** Factor of the output; default: the fp64 number 1/√(key dimension), of mamba2 1. */
   readonly scale?: number;
   /** [sequences, value heads, key dimension, value dimension]; default: zeros. */
@@ -36,6 +41,9 @@ export interface RecurrentProblem {
    * for real numbers that no format holds; default: nothing.
    */
   readonly stepErrors?: Float64Array;
+  /** What gates, as `g`, and write strengths, as `beta`, may err by relative to themselves, where they stand for real numbers; default: nothing. */
+  readonly gateErrors?: Float64Array;
+  readonly strengthErrors?: Float64Array;
 }
 
 /** The sizes of a problem, with the tokens of each sequence. */
@@ -56,30 +64,31 @@ export const largestKeyDim = 4096;
 /** The smallest epsilon beside which squares that underflow are nothing. */
 const smallestEpsilon = 2 ** -900;
 
-/** Refuses a tensor of another shape. @throws RequestError that names it */
-export function checkShape(name: string, tensor: Tensor, wanted: readonly number[]): void {
-  if (
-    tensor.shape.length !== wanted.length ||
-    tensor.shape.some((size, axis) => size !== wanted[axis])
-  )
-    throw new RequestError(
-      `${name} has shape [${tensor.shape.join(', ')}]; give it [${wanted.join(', ')}]`,
-    );
+/** What a family needs (`wanted`) or does not have (null): a tensor, or what it is made of. */
+interface OptionalInput {
+  readonly name: string;
+  readonly tensor: Tensor | undefined;
+  /** Of what it is made otherwise, by name. */
+  readonly source: { readonly name: string; readonly check: (() => void) | undefined };
+  readonly wanted: readonly number[] | null;
 }
 
-/** A tensor that the family needs (`wanted`) or does not have (null). */
+/** @throws RequestError for an input that is lacking, of another shape, there twice, or not the family's */
 function checkOptional(
-  name: string,
   family: RecurrentFamily,
-  tensor: Tensor | undefined,
-  wanted: readonly number[] | null,
+  { name, tensor, source, wanted }: OptionalInput,
 ): void {
+  const given = [...(tensor ? [name] : []), ...(source.check ? [source.name] : [])];
+  if (given.length === 2)
+    throw new RequestError(
+      `there are ${name} and ${source.name}, of which ${name} is made; give one`,
+    );
   if (wanted === null) {
-    if (tensor !== undefined)
-      throw new RequestError(`${family} has no ${name}; leave it out, or name another family`);
-  } else if (tensor === undefined)
-    throw new RequestError(`${family} needs ${name} of shape [${wanted.join(', ')}]; give it`);
-  else checkShape(name, tensor, wanted);
+    if (given.length > 0)
+      throw new RequestError(`${family} has no ${given[0]}; leave it out, or name another family`);
+  } else if (tensor) checkShape(name, tensor, wanted);
+  else if (source.check) source.check();
+  else throw new RequestError(`${family} needs ${name} of shape [${wanted.join(', ')}]; give it`);
 }
 
 function sequencesOf(batch: number, tokens: number, cuSeqlens: readonly number[] | undefined) {
@@ -130,7 +139,8 @@ export const recurrentScale = ({ family, scale, q }: RecurrentProblem): number =
  * @throws RequestError for tensors that do not fit together, that the family lacks or does not have, and for numbers out of range
  */
 export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
-  const { family, q, k, v, g, beta, initialState, cuSeqlens, mamba2 } = problem;
+  const { family, q, k, v, g, beta, gateInputs, strengthLogits, initialState, cuSeqlens, mamba2 } =
+    problem;
   const law: RecurrentLaw = recurrentFamilies[family];
   const nameOf = (name: string) => recurrentTensorName(family, name);
   if (q.shape.length !== 4 || v.shape.length !== 4)
@@ -148,10 +158,27 @@ export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
   const byHead = [batch, tokens, valueHeads];
   const gates = { 'by-head': byHead, 'by-key-dimension': [...byHead, keyDim] };
   const hasGate = law.decay === 'by-head' || law.decay === 'by-key-dimension';
-  checkOptional('g', family, g, hasGate && family !== 'mamba2' ? gates[law.decay] : null);
+  const ofGates = hasGate && family !== 'mamba2' ? gates[law.decay] : null;
+  checkOptional(family, {
+    name: 'g',
+    tensor: g,
+    source: {
+      name: 'A_log',
+      check: gateInputs && (() => checkGateInputs(gateInputs, ofGates ?? [])),
+    },
+    wanted: ofGates,
+  });
   checkMamba2(problem);
   if (mamba2) checkMamba2Inputs(mamba2, v.shape);
-  checkOptional('beta', family, beta, law.write === 'delta' ? byHead : null);
+  checkOptional(family, {
+    name: 'beta',
+    tensor: beta,
+    source: {
+      name: 'b',
+      check: strengthLogits && (() => checkShape('b', strengthLogits, byHead)),
+    },
+    wanted: law.write === 'delta' ? byHead : null,
+  });
   checkNumbers(problem, keyDim);
   const sequences = sequencesOf(batch, tokens, cuSeqlens);
   if (initialState)

@@ -1,6 +1,7 @@
 import type { Tensor } from '../../formats/index.js';
 import { recurrentFamilies, type RecurrentFamily, type RecurrentLaw } from './families.js';
-import { checkShape, type RecurrentProblem, type RecurrentShape } from './recurrent-problem.js';
+import { checkShape } from './made-gates.js';
+import type { RecurrentProblem, RecurrentShape } from './recurrent-problem.js';
 
 /** The gradients that a backward pass of a recurrence begins with; a final state without one counts as unused. */
 export interface RecurrentGradientInputs {
@@ -168,12 +169,18 @@ export function recurrentQuantity(
 export type RecurrentResults<T = Tensor> = Readonly<Partial<Record<RecurrentQuantityName, T>>>;
 
 /**
- * The shape of a quantity's tensor, token by token as kernels write it; null where the problem has no such quantity: no gate, no
- * β, or no initial state.
+ * The shape of a quantity's tensor, token by token as kernels write it; null where the problem has no such quantity: no gate or β of its own,
+ * or no initial state.
  */
 export function recurrentQuantityShape(
   name: RecurrentQuantityName,
-  { family, initialState, mamba2 }: Pick<RecurrentProblem, 'family' | 'initialState' | 'mamba2'>,
+  {
+    family,
+    initialState,
+    mamba2,
+    gateInputs,
+    strengthLogits,
+  }: Pick<RecurrentProblem, 'family' | 'initialState' | 'mamba2' | 'gateInputs' | 'strengthLogits'>,
   { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences }: RecurrentShape,
 ): readonly number[] | null {
   const { decay, write }: RecurrentLaw = recurrentFamilies[family];
@@ -186,11 +193,11 @@ export function recurrentQuantityShape(
     case 'dk':
       return [batch, tokens, keyHeads, keyDim];
     case 'dg':
-      if (mamba2) return null;
+      if (mamba2 || gateInputs) return null;
       if (decay === 'by-head') return byHead;
       return decay === 'by-key-dimension' ? [...byHead, keyDim] : null;
     case 'dbeta':
-      return write === 'delta' ? byHead : null;
+      return write === 'delta' && !strengthLogits ? byHead : null;
     case 'final_state':
       return [sequences.length, valueHeads, keyDim, valueDim];
     case 'ddt':

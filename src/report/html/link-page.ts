@@ -1,4 +1,4 @@
-import type { LinkReport } from '../json/index.js';
+import type { ChainReport, LinkReport } from '../json/index.js';
 import { element, join } from '../layout/index.js';
 import { failureSection, linkNotes, linkSection } from '../text/index.js';
 import { sectionTable } from './figure.js';
@@ -8,7 +8,8 @@ import { htmlPage } from './page.js';
 import { reproduceContent, type ReproduceCommand } from './provenance.js';
 import { plainHeader } from './recurrent-page.js';
 
-function failurePart(report: LinkReport): Part[] {
+/** What fails, with its cause and evidence; nothing of a pass. */
+export function failurePart(report: LinkReport | ChainReport): Part[] {
   const { findings, diagnosis } = report.verdict;
   if (findings.length === 0) return [];
   const failure = failureSection(report);

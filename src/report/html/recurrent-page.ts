@@ -1,6 +1,8 @@
 import {
   describeFileProblem,
+  describeUnsampledHeads,
   describeWarning,
+  type ChainReport,
   type LinkReport,
   type RecurrentReport,
 } from '../json/index.js';
@@ -20,7 +22,7 @@ import { htmlPage, verdictBanner } from './page.js';
 import { reproduceContent, type ReproduceCommand } from './provenance.js';
 
 /** The head of the page of a report without plots: the verdict, and what it is about. */
-export function plainHeader(report: RecurrentReport | LinkReport): Html {
+export function plainHeader(report: RecurrentReport | LinkReport | ChainReport): Html {
   const { verdict, warnings } = report;
   return element(
     'header',
@@ -28,6 +30,9 @@ export function plainHeader(report: RecurrentReport | LinkReport): Html {
     element('h1', {}, subject(report)),
     verdictBanner(verdict.status, verdict.sentence, verdict.pass),
     element('p', { class: 'muted' }, describeFileProblem(report)),
+    report.kind === 'recurrent-audit' && report.sample !== null
+      ? element('p', { class: 'warning' }, `Not judged: ${describeUnsampledHeads(report.sample)}.`)
+      : '',
     verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
     warnings.map((warning) =>
       element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
@@ -35,14 +40,40 @@ export function plainHeader(report: RecurrentReport | LinkReport): Html {
   );
 }
 
+/** The parts with the numbers of what was judged; none where the kernel gave nothing. */
+function numberParts(report: RecurrentReport): Part[] {
+  const [judged, tests] = [recurrentSection(report), recurrentTestsSection(report)];
+  const identities = identitiesSection(report);
+  if (judged === null || tests === null) return [];
+  return [
+    {
+      id: 'judged',
+      title: 'Quantities',
+      content: join(
+        sectionTable('Quantities', judged),
+        element('p', { class: 'muted' }, recurrentNotes(report) ?? ''),
+      ),
+    },
+    ...(identities === null
+      ? []
+      : [
+          {
+            id: 'identities',
+            title: 'Identities',
+            content: sectionTable('Sums that are one number', identities),
+          },
+        ]),
+    { id: 'tests', title: 'Tests', content: sectionTable('Every test', tests) },
+  ];
+}
+
 function partsOf(report: RecurrentReport, commands: readonly ReproduceCommand[]): Part[] {
   const failure = failureSection(report);
   const failed = failedRecurrentTests(report);
-  const identities = identitiesSection(report);
   const { findings, diagnosis } = report.verdict;
   const clauses = [...findings.map(({ statement }) => statement), ...(diagnosis?.evidence ?? [])];
   return [
-    ...(failure === null && failed === null
+    ...(failure === null && failed === null && clauses.length === 0
       ? []
       : [
           {
@@ -59,28 +90,7 @@ function partsOf(report: RecurrentReport, commands: readonly ReproduceCommand[])
             ),
           },
         ]),
-    {
-      id: 'judged',
-      title: 'Quantities',
-      content: join(
-        sectionTable('Quantities', recurrentSection(report)),
-        element('p', { class: 'muted' }, recurrentNotes(report)),
-      ),
-    },
-    ...(identities === null
-      ? []
-      : [
-          {
-            id: 'identities',
-            title: 'Identities',
-            content: sectionTable('Sums that are one number', identities),
-          },
-        ]),
-    {
-      id: 'tests',
-      title: 'Tests',
-      content: sectionTable('Every test', recurrentTestsSection(report)),
-    },
+    ...numberParts(report),
     { id: 'reproduce', title: 'Reproduce', content: reproduceContent(commands) },
   ];
 }

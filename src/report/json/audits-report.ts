@@ -2,13 +2,14 @@ import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js
 import { reasonOf, stated, type StatedVerdict, type VerdictStatus } from '../../words/index.js';
 import type { AuditReport } from './audit-report.js';
 import { describeReportedProblem } from './reported-problem.js';
+import type { ChainReport } from './contracts/chain-report.js';
 import type { LinkReport } from './contracts/link-report.js';
 import { describeReportedRecurrence, type RecurrentReport } from './contracts/recurrent-report.js';
 import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
 
 /** The report of one file of any kind. */
-export type FileReport = AuditReport | RecurrentReport | LinkReport;
+export type FileReport = AuditReport | RecurrentReport | LinkReport | ChainReport;
 
 /** One of the audited files. */
 export interface AuditedFile {
@@ -101,7 +102,8 @@ export function fileReason({ path, report, error }: AuditedFile): string {
 
 /** The sizes and settings of the problem of a report of any kind, in the words of one sentence. */
 export function describeFileProblem(report: FileReport): string {
-  if (report.kind === 'link-audit') return report.problem.description;
+  if (report.kind === 'link-audit' || report.kind === 'chain-audit')
+    return report.problem.description;
   return report.kind === 'recurrent-audit'
     ? describeReportedRecurrence(report.problem)
     : describeReportedProblem(report.problem);
@@ -132,9 +134,9 @@ function recurrentFigures({ quantities }: RecurrentReport): FileFigures | null {
   return { label, share, largestError: null };
 }
 
-/** The numbers of a judged file; null where nothing was judged, and of a link of the decode chain, whose parts are right or wrong. */
+/** The numbers of a judged file; null where nothing was judged, and of links of the decode chain, whose parts are right or wrong. */
 export function fileFigures({ report }: AuditedFile): FileFigures | null {
-  if (report === null || report.kind === 'link-audit') return null;
+  if (report === null || report.kind === 'link-audit' || report.kind === 'chain-audit') return null;
   if (report.kind === 'recurrent-audit') return recurrentFigures(report);
   const gradients = report.gradients?.gradients ?? [];
   const main = report.outputs === null ? gradients.at(0) : mainOutput(report);

@@ -23,8 +23,8 @@ export function reportedSources({ outputs, command }: Provenance): ReportedSourc
   return Object.entries(outputs).flatMap(([name, source]) => {
     if (source === null) return [];
     const { path, tensor, sha256, format } = source;
-    // The outputs of a command are in no file; dO was given to it.
-    const isMade = command !== null && name !== 'dout';
+    // The outputs of a command are in no file; dO and dS_T were given to it.
+    const isMade = command !== null && name !== 'dout' && name !== 'dfinal_state';
     return [{ name, path: isMade ? null : path, tensor, sha256, format }];
   });
 }

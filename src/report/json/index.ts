@@ -78,14 +78,25 @@ export {
 export { describeWarning } from './reported-problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
+  createChainReport,
+  type ChainCost,
+  type ChainFigure,
+  type ChainLink,
+  type ChainReport,
+  type JudgedChain,
+} from './contracts/chain-report.js';
+export {
   createLinkReport,
   type LinkProvenance,
   type LinkReport,
   type LinkTensor,
 } from './contracts/link-report.js';
 export {
+  createRecurrentFailureReport,
   createRecurrentReport,
+  describeHeadSample,
   describeReportedRecurrence,
+  describeUnsampledHeads,
   reportedRecurrence,
   type RecurrentReport,
   type ReportedRecurrence,

@@ -1,5 +1,5 @@
 import { stated } from '../../words/index.js';
-import type { AuditReport, ReportedFinding } from './audit-report.js';
+import type { ReportedFinding } from './audit-report.js';
 
 /** The machine's findings in the compiled kernel that made the judged outputs: clauses that follow its name. */
 export interface MachineClauses {
@@ -12,8 +12,17 @@ export interface MachineClauses {
 /** The subject of sentences about a compiled kernel. */
 const subject = 'the compiled kernel';
 
+/** The part of a report that the machine's findings change. */
+interface Judged {
+  readonly verdict: {
+    readonly sentence: string;
+    readonly notes: readonly string[];
+    readonly findings: readonly ReportedFinding[];
+  };
+}
+
 /** A report with the machine's findings, which fails where there is a fault, whatever the numbers are. */
-export function withMachineFindings<Report extends AuditReport>(
+export function withMachineFindings<Report extends Judged>(
   report: Report,
   { faults, notes }: MachineClauses,
 ): Report {

@@ -1,11 +1,14 @@
 import { findingTest, structureQuantity, structureTests } from '../../audit/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
 import {
+  describeHeadSample,
   describeSample,
   describeUnsampled,
+  describeUnsampledHeads,
   describeWarning,
   missingQuantities,
   type AuditReport,
+  type ChainReport,
   type FileReport,
   type LinkReport,
   type RecurrentReport,
@@ -130,10 +133,19 @@ const boundLeg = 'has a bound';
  */
 const executionLeg = 'execution';
 
+/** Fails by what is of no test of numbers. */
+const executionOf: Leg = {
+  name: executionLeg,
+  isOf: ({ test }) => test === 'execution' || test === 'machine',
+  skipped: null,
+};
+
 /** The test cases of linear attention: four for each quantity. */
-function recurrentLegs({ quantities }: RecurrentReport): Leg[] {
+function recurrentLegs({ quantities, inputs }: RecurrentReport): Leg[] {
+  const skipped = quantities.length === 0 ? 'the kernel gave no output' : null;
   return [
-    { name: boundLeg, isOf: () => false, skipped: null },
+    ...(inputs.command === null ? [] : [executionOf]),
+    { name: boundLeg, isOf: () => false, skipped },
     ...quantities.flatMap((quantity) => {
       const faults = [['non-finite'], ['bound'], ['spread', 'rms']] as const;
       const tests = faults.map((some) => some.map((fault) => findingTest(quantity, fault)));
@@ -164,16 +176,28 @@ function linkLegs({ checks }: LinkReport): Leg[] {
   ];
 }
 
+/** The test cases of a chain: one for each link, and one for each tensor that one link handed to another. */
+function chainLegs({ links, checks }: ChainReport): Leg[] {
+  const leg = (name: string, of: string, skipped: string | null): Leg => ({
+    name,
+    isOf: ({ quantity }) => quantity === of,
+    skipped,
+  });
+  return [
+    { name: boundLeg, isOf: () => false, skipped: null },
+    ...links.map(({ name, report, sentence }) =>
+      leg(name, name, report === null ? sentence : null),
+    ),
+    ...checks.map(({ name, label, unjudged }) => leg(label, name, unjudged)),
+  ];
+}
+
 function legsOf(report: FileReport): readonly Leg[] {
+  if (report.kind === 'chain-audit') return chainLegs(report);
   if (report.kind === 'link-audit') return linkLegs(report);
   if (report.kind === 'recurrent-audit') return recurrentLegs(report);
   const { command } = report.inputs;
   const [main, ...others] = listedQuantities(report);
-  const execution: Leg = {
-    name: executionLeg,
-    isOf: ({ test }) => test === 'execution' || test === 'machine',
-    skipped: null,
-  };
   const parts: Leg = {
     name: 'parts',
     isOf: isOfParts,
@@ -184,7 +208,7 @@ function legsOf(report: FileReport): readonly Leg[] {
   };
   return [
     // Only audits of a running kernel have this test case.
-    ...(command === null ? [] : [execution]),
+    ...(command === null ? [] : [executionOf]),
     ...(report.splits === null ? [] : [parts]),
     { name: boundLeg, isOf: () => false, skipped: notGiven(report, main) },
     ...[main, ...others].flatMap((quantity) =>
@@ -198,11 +222,16 @@ type Outcome =
   | { readonly skipped: string }
   | { readonly failures: readonly Pick<ReportedFinding, 'test' | 'statement'>[] };
 
+/** Whether a kernel gave nothing to judge, or not the output. */
+function isWithoutOutput(report: FileReport): boolean {
+  if (report.kind === 'audit') return report.outputs === null;
+  return report.kind === 'recurrent-audit' && report.quantities.length === 0;
+}
+
 function outcomeOf(leg: Leg, report: FileReport): Outcome {
-  const [unjudged, test] =
-    report.kind === 'audit' && report.outputs === null
-      ? ([executionLeg, 'execution'] as const)
-      : ([boundLeg, 'element-bound'] as const);
+  const [unjudged, test] = isWithoutOutput(report)
+    ? ([executionLeg, 'execution'] as const)
+    : ([boundLeg, 'element-bound'] as const);
   if (leg.name === unjudged && report.verdict.status === 'NOT JUDGED')
     return { failures: [{ test, statement: report.verdict.sentence }] };
   const failures = report.verdict.findings.filter(leg.isOf);
@@ -256,18 +285,25 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: FileRep
   ]);
 }
 
+/** What of a sample was judged and what was not; nothing where all was. */
+function sampleLines(report: FileReport): string[] {
+  if (report.kind === 'link-audit' || report.sample === null) return [];
+  const [judged, left] =
+    report.kind === 'audit'
+      ? [describeSample(report.sample), describeUnsampled(report.sample)]
+      : [describeHeadSample(report.sample, report.problem), describeUnsampledHeads(report.sample)];
+  return [`Judged: ${judged}.`, `Not judged: ${left}.`];
+}
+
 /**
  * The rows and gradients that were not judged and the inputs that were not used, as the suite's output; nothing where
  * there are none.
  */
 function warningLines(report: FileReport): string[] {
   const { warnings } = report;
-  const { sample, gradients } =
-    report.kind === 'audit' ? report : { sample: null, gradients: undefined };
+  const gradients = report.kind === 'audit' ? report.gradients : undefined;
   const lines = [
-    ...(sample === null
-      ? []
-      : [`Judged: ${describeSample(sample)}.`, `Not judged: ${describeUnsampled(sample)}.`]),
+    ...sampleLines(report),
     ...(gradients?.notJudged ?? []).map((clause) => `Not judged: ${clause}.`),
     ...warnings.map((warning) => `Not used: ${describeWarning(warning)}.`),
   ];

@@ -3,6 +3,7 @@ import {
   describeWarning,
   missingQuantities,
   type AuditedFile,
+  type ChainReport,
   type AuditsReport,
   type FileReport,
   type LinkReport,
@@ -65,6 +66,21 @@ function linkCases(report: LinkReport): Case[] {
   });
 }
 
+/** The test cases of a chain: one for each link, and one for each tensor that one link handed to another. */
+function chainCases(report: ChainReport): Case[] {
+  return [
+    ...report.links.map(({ name, status, sentence, report: own }): Case => {
+      if (status === 'ERROR') return { name, outcome: { kind: 'error', message: sentence } };
+      if (own === null) return { name, outcome: { kind: 'skipped', message: sentence } };
+      return { name, outcome: unjudgedAs(own, 'link') ?? outcomeOf(report, name) };
+    }),
+    ...report.checks.map(({ name, label, unjudged }): Case => ({
+      name: label,
+      outcome: unjudged === null ? outcomeOf(report, name) : { kind: 'skipped', message: unjudged },
+    })),
+  ];
+}
+
 /** The test cases of one file: one for each quantity that is judged or expected. */
 function casesOf({ report, error }: AuditedFile): Case[] {
   const skip = (name: string, message: string): Case => ({
@@ -79,6 +95,7 @@ function casesOf({ report, error }: AuditedFile): Case[] {
     ];
   if (report.kind === 'recurrent-audit') return recurrentCases(report);
   if (report.kind === 'link-audit') return linkCases(report);
+  if (report.kind === 'chain-audit') return chainCases(report);
   const ofGradients = (report.gradients?.gradients ?? []).map(({ name, label }): Case => ({
     name: label,
     outcome: outcomeOf(report, name),

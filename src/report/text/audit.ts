@@ -130,7 +130,7 @@ const mostFindings = 3;
 /**
  * Findings beyond the verdict's that come from no test of numbers: from a machine, a process, or the parts of splits.
  */
-function otherFindingLines({ verdict }: AuditReport, setting: Setting): string[] {
+export function otherFindingLines({ verdict }: OfVerdict, setting: Setting): string[] {
   const others = verdict.findings.filter(({ quantity }, at) => at > 0 && quantity === null);
   const left = others.length - mostFindings;
   const more = left > 0 ? [`${left} more, which --full prints`] : [];

@@ -39,8 +39,8 @@ function worstRow(
 
 /** The worst element or row of each judged quantity. */
 function worstRows(report: FileReport): WorstRow[] {
-  // The findings of a link name its parts themselves.
-  if (report.kind === 'link-audit') return [];
+  // The findings of links name their parts themselves.
+  if (report.kind === 'link-audit' || report.kind === 'chain-audit') return [];
   if (report.kind === 'recurrent-audit')
     return report.quantities.flatMap((quantity) =>
       worstRow(quantity, fromReported<ElementTest>(quantity.elements)),

@@ -38,4 +38,5 @@ export {
   recurrentTestsSection,
 } from './contracts/recurrent.js';
 export { renderFileReport } from './contracts/file-report.js';
+export { chainSection, costNotes, costSection, jointSection } from './contracts/chain.js';
 export { linkNotes, linkSection } from './contracts/link.js';

@@ -7,6 +7,7 @@ const schemaNames = [
   'report',
   'recurrent',
   'link',
+  'chain',
   'audits',
   'bound',
   'check',

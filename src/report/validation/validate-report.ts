@@ -46,13 +46,14 @@ export function validateReport(value: unknown): Promise<void> {
 
 /**
  * Checks the report of a file of any kind: one of linear attention against recurrent.schema.json, one of a link of the decode chain
- * against link.schema.json, others against report.schema.json.
+ * against link.schema.json, one of several of them against chain.schema.json, others against report.schema.json.
  * @throws Error as `validateReport`
  */
 export function validateFileReport(report: { readonly kind: string }): Promise<void> {
   const schemas: Partial<Record<string, SchemaName>> = {
     'recurrent-audit': 'recurrent',
     'link-audit': 'link',
+    'chain-audit': 'chain',
   };
   return validateAgainst(schemas[report.kind] ?? 'report', report);
 }

@@ -161,17 +161,20 @@ const declared: readonly (readonly [string, RecurrentDeclaration])[] = [
   ['chunked', { form: 'chunked', chunk: 64 }],
 ];
 
-/** Heads that share a key, whose gradients are stored before they are added; a delta write, whose lack is stored. */
-const sharing: readonly DrawnRecurrence[] = (['linear', 'gated-delta'] as const).map((family) => ({
-  ...underflowing,
-  family,
-  lengths: [17],
-  groupSize: 2,
-  keyDim: 4,
-  valueDim: 4,
-  format: 'bf16',
-  hasState: true,
-}));
+const small = { ...underflowing, keyDim: 4, format: 'bf16' } as const;
+
+/** Heads that share a key, whose gradients are stored before they are added; a delta write, whose lack is stored, also in tokens long before. */
+const rereading: readonly DrawnRecurrence[] = [
+  ...(['linear', 'gated-delta'] as const).map((family) => ({
+    ...small,
+    family,
+    lengths: [17],
+    groupSize: 2,
+    valueDim: 4,
+    hasState: true,
+  })),
+  { ...small, family: 'delta', lengths: [65], keyHeads: 1, seed: 0 },
+];
 
 it.each(declared)(
   'an emulated kernel with its own declaration raises no false alarm: %s',
@@ -191,7 +194,7 @@ it.each(declared)(
         );
         expect(verdict.findings).toEqual([]);
       }),
-      { numRuns: scaled(runs), examples: sharing.map((drawn) => [drawn] as const) },
+      { numRuns: scaled(runs), examples: rereading.map((drawn) => [drawn] as const) },
     );
   },
   600_000,

@@ -84,8 +84,8 @@ describe("Mamba-2's kernels", () => {
 describe('a kernel with a fault', () => {
   const problem = mamba2Problem(drawn);
   const faults = applicableFaults({ problem, chunk: 64 }).filter(
-    ({ id, isOfMamba2, isOfGradients }) =>
-      (isOfMamba2 === true && !isOfGradients) || id === 'key-heads-interleaved',
+    ({ id, isOutside, isOfGradients }) =>
+      (isOutside === true && !isOfGradients) || id === 'key-heads-interleaved',
   );
 
   it.each(faults.map((fault) => [fault.id, fault] as const))(
@@ -125,7 +125,7 @@ describe('gradients', () => {
   const problem = mamba2Problem(ungated);
   const gradientInputs = drawnInputs(problem, 5);
   const faults = applicableFaults({ problem, chunk: 64, gradientInputs }).filter(
-    ({ isOfMamba2, isOfGradients }) => isOfMamba2 === true && isOfGradients,
+    ({ isOutside, isOfGradients }) => isOutside === true && isOfGradients,
   );
 
   it.each(faults.map((fault) => [fault.id, fault] as const))(

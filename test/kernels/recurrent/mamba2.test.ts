@@ -88,7 +88,7 @@ it('has faults with names and sentences of their own, which no other problem has
   const { v, q, k } = mamba2Problem({ seed: 1 });
   const problem = { family: 'linear', v, q, k } as const;
   const given = { problem, chunk: 64, gradientInputs: { dout: v } };
-  expect(applicableFaults(given).filter(({ isOfMamba2 }) => isOfMamba2)).toEqual([]);
+  expect(applicableFaults(given).filter(({ isOutside }) => isOutside)).toEqual([]);
 });
 
 it('has faults of its own steps and those of recurrences, and each changes something', () => {
@@ -103,11 +103,11 @@ it('has faults of its own steps and those of recurrences, and each changes somet
   });
   const right = runRecurrence(problem, exactChunked(64), unrounded);
   const faults = applicableFaults({ problem, chunk: 64 });
-  const own = faults.filter(({ isOfMamba2 }) => isOfMamba2).map(({ id }) => id);
+  const own = faults.filter(({ isOutside }) => isOutside).map(({ id }) => id);
   expect(own).toContain('softplus-missing');
   expect(own).toHaveLength(17);
   expect(faults.map(({ id }) => id)).toContain('key-heads-interleaved');
-  for (const fault of faults.filter(({ isOfMamba2 }) => isOfMamba2)) {
+  for (const fault of faults.filter(({ isOutside }) => isOutside)) {
     const wrong = runRecurrence(problem, exactChunked(64), unrounded, { fault });
     const isOther = difference(wrong.out!, right.out!) > 1e-3;
     expect([fault.id, isOther]).toEqual([fault.id, true]);

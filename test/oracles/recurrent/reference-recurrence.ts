@@ -27,11 +27,13 @@ export interface ReferenceRecurrence<T> {
 /**
  * Linear attention by its definition, element by element: an implementation that shares nothing with the oracle.
  * @param gateFactor multiplies gates; default 1
+ * @param made gates and write strengths, where the problem has what they are made of
  */
 export function referenceRecurrence<T>(
   problem: RecurrentProblem,
   arena: Arithmetic<T>,
   gateFactor?: T,
+  made: Partial<Readonly<Record<'g' | 'beta', readonly T[] | undefined>>> = {},
 ): ReferenceRecurrence<T> {
   const { batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } =
     recurrentShape(problem);
@@ -39,8 +41,8 @@ export function referenceRecurrence<T>(
   const realsOf = (tensor: Tensor | undefined) =>
     tensor && Array.from(decodeTensor(tensor), (x) => arena.of(x));
   const [q, k, v] = [problem.q, problem.k, problem.v].map((x) => realsOf(x) ?? []);
-  const [beta, initial] = [realsOf(problem.beta), realsOf(problem.initialState)];
-  const gates = realsOf(problem.g);
+  const [beta, initial] = [made.beta ?? realsOf(problem.beta), realsOf(problem.initialState)];
+  const gates = made.g ?? realsOf(problem.g);
   const zero = arena.of(0);
   const scale = arena.of(problem.scale ?? 1 / Math.sqrt(keyDim));
   const dot = (a: readonly T[], b: readonly T[]) =>

@@ -114,7 +114,13 @@ it('moves the radius past a token as an error moves: along the key, and across i
           norm: Float64Array.of(0),
         };
         const decay = { largest: 0.75, error: 0 };
-        const token = { decay, keyNorm: norm(key), strength: beta, valueError: 0 };
+        const token = {
+          decay,
+          keyNorm: norm(key),
+          strength: beta,
+          strengthError: 0,
+          valueError: 0,
+        };
         const zeros = new Float64Array(1);
         advanceErrors(errors, token, roundingsOfProblem(4, false), zeros, zeros);
         const decayed = moved.map((x) => 0.75 * x);

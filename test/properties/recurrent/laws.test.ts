@@ -9,7 +9,12 @@ import {
   type RecurrentLawId,
   type RecurrentPromises,
 } from '../../../properties/recurrent/index.js';
-import type { RecurrentResults, Tensor } from '../../../src/problem/index.js';
+import {
+  recurrentFamilies,
+  type RecurrentFamily,
+  type RecurrentResults,
+  type Tensor,
+} from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { modelKernel } from './models.js';
@@ -29,7 +34,7 @@ function misreading(change: (plain: PlainRecurrence) => PlainRecurrence): Recurr
 /** One input with other numbers, where the problem has it. */
 function withNumbers(
   plain: PlainRecurrence,
-  name: 'q' | 'k' | 'v' | 'g' | 'beta' | 'initial_state',
+  name: 'q' | 'k' | 'v' | 'g' | 'beta' | 'dt' | 'D' | 'initial_state',
   change: (x: number, i: number, all: Float64Array) => number,
 ): PlainRecurrence {
   const input = plain.inputs[name];
@@ -155,6 +160,18 @@ const faults: Partial<Record<RecurrentLawId, Fault>> = {
     kernel: () =>
       misreading((plain) => withNumbers(plain, 'v', (x) => Math.max(-3, Math.min(x, 3)))),
   },
+  'zero-step': {
+    kernel: () => misreading((plain) => withNumbers(plain, 'dt', (x) => Math.max(x, 2 ** -7))),
+    promises: { families: ['mamba2'] },
+  },
+  'long-step': {
+    kernel: () => misreading((plain) => withNumbers(plain, 'dt', (x) => Math.min(x, 0.25))),
+    promises: { families: ['mamba2'] },
+  },
+  'skip-alone': {
+    kernel: () => misreading((plain) => withNumbers(plain, 'D', (x) => 1.5 * x)),
+    promises: { families: ['mamba2'] },
+  },
   'gradients-within-bound': {
     kernel: () => async (problem, given) => withResult(await naive(problem, given), 'dq', zeroed),
   },
@@ -184,6 +201,8 @@ const faults: Partial<Record<RecurrentLawId, Fault>> = {
 };
 
 const all: RecurrentPromises = { gradients: true, deterministic: true, formats: ['bf16', 'fp32'] };
+/** Those of a kernel that takes Mamba-2's problems too. */
+const families = Object.keys(recurrentFamilies) as RecurrentFamily[];
 
 describe('a law of recurrences', () => {
   it.each(recurrentLawIds)('%s fails on a kernel that breaks it', async (id) => {
@@ -249,7 +268,11 @@ describe('a correct kernel', () => {
       const kernel = modelKernel(name);
       const configurations = { 'chunk 16': { kernel: modelKernel(name, { chunk: 16 }) } };
       const options = { runs: 4, seed: testSeed, seconds: 60, shrinkSeconds: 1 };
-      const { laws } = await checkRecurrentKernel(kernel, { ...all, configurations }, options);
+      const { laws } = await checkRecurrentKernel(
+        kernel,
+        { ...all, families, configurations },
+        options,
+      );
       const wrong = laws.filter(({ status }) => status !== 'holds');
       expect(wrong.map(({ id, skipped, failure }) => [id, skipped, failure?.statement])).toEqual(
         [],

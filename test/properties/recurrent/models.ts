@@ -1,5 +1,7 @@
 import {
   emulateRecurrence,
+  faultApplies,
+  findRecurrentFault,
   findRecurrentModel,
   type RecurrentModelSettings,
 } from '../../../kernels/index.js';
@@ -11,4 +13,18 @@ export function modelKernel(name: string, settings: RecurrentModelSettings = {})
   if (model === undefined) throw new Error(`no model ${name}`);
   return (problem, gradientInputs) =>
     emulateRecurrence(problem, model.arithmetic(problem, settings), { gradientInputs });
+}
+
+/** A model with a fault, where a problem lets a kernel have it. */
+export function faultyKernel(name: string, id: string): RecurrentKernel {
+  const model = findRecurrentModel(name)!;
+  const fault = findRecurrentFault(id)!;
+  return (problem, gradientInputs) => {
+    const arithmetic = model.arithmetic(problem);
+    const applies = faultApplies(fault, { problem, chunk: 64, gradientInputs });
+    return emulateRecurrence(problem, arithmetic, {
+      gradientInputs,
+      ...(applies ? { fault } : {}),
+    });
+  };
 }

@@ -136,8 +136,8 @@ function unjudgedReason(
     return 'only scores that are given are equal for certain';
   if (fault !== 'largest') return null;
   if (defined.length === 0) return 'every row has a score that is NaN or has no bound';
-  const sum = (of: 'listed' | 'free') => defined.reduce((all, row) => all + row[of], 0);
-  return sum('listed') > 0 && sum('free') === sum('listed')
+  const choosing = defined.filter((row) => row.listed > 0 && row.isDecided !== null);
+  return choosing.length > 0 && !choosing.some(({ isDecided }) => isDecided)
     ? 'no score decides: any list of as many would be right'
     : null;
 }

@@ -57,6 +57,8 @@ export interface JudgedRow {
   /** Number of valid places; of these those that a candidate left out could have in their place. */
   readonly listed: number;
   readonly free: number;
+  /** Whether scores make some list of as many wrong; null where all candidates fit, and scores do not matter. */
+  readonly isDecided: boolean | null;
   /** Whether a score is NaN or has no bound, so that nothing says which are the largest. */
   readonly isUndefined: boolean;
 }
@@ -111,6 +113,17 @@ function areBounded({ low, high, from, to }: Omit<Candidates, 'isChosen'>): bool
   return true;
 }
 
+/** Whether some list of `wanted` candidates is wrong: one is below another for certain; null where all fit. */
+function decides({ low, high, from, to }: Omit<Candidates, 'isChosen'>, wanted: number) {
+  if (wanted >= to - from) return null;
+  let [largest, smallest] = [-Infinity, Infinity];
+  for (let j = from; j < to; j++) {
+    largest = Math.max(largest, low[j]);
+    smallest = Math.min(smallest, high[j]);
+  }
+  return largest > smallest;
+}
+
 /** What a list leaves to be said by scores. */
 interface Swaps {
   /** Listed candidates that have to give way to larger ones. */
@@ -157,6 +170,7 @@ export function rowJudge(
     const start = ((entry * queries + query) * heads + head) * listed;
     const places = results.indices.subarray(start, start + listed);
     const { chosen, wrong, witness } = placesOf(places, from, to, row);
+    const found = { wrong, witness, listed: chosen.length };
     const exact = scorer(entry, query, head);
     const { low, high } = intervals(exact);
     const { values } = exact;
@@ -175,7 +189,7 @@ export function rowJudge(
       };
     };
     if (!areBounded({ low, high, from, to }))
-      return { wrong, witness, listed: chosen.length, free: 0, isUndefined: true };
+      return { ...found, free: 0, isDecided: null, isUndefined: true };
     note('count', Math.abs(places.filter((index) => index !== -1).length - wanted), -1, -1);
     isChosen.fill(0);
     for (const index of chosen) isChosen[index] = 1;
@@ -187,10 +201,9 @@ export function rowJudge(
     if (results.scores !== undefined)
       noteValues(places, { low, high }, decodeTensor(results.scores, start, start + listed), note);
     return {
-      wrong,
-      witness,
-      listed: chosen.length,
+      ...found,
       free: Math.max(0, swapped.open - swapped.count),
+      isDecided: decides({ low, high, from, to }, wanted),
       isUndefined: false,
     };
   };

@@ -292,7 +292,7 @@ const ofScores: readonly SelectionFault[] = [
     ({ law, scores }) => (law === 'given' ? { scores: unsignedOrder(scores!) } : null),
   ),
   ofProblem(
-    'sum-of-block',
+    'bounds-of-block',
     'blocks are scored by the largest bound of single dimensions in place of their mean',
     ({ law }) => (law === 'block-mean' ? { law: 'block-bounds' } : null),
   ),

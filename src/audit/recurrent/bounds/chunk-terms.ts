@@ -50,7 +50,7 @@ export function setTermErrors(
   ofDecay: InputErrors['ofDecay'],
   dim: number,
 ): void {
-  const { count, q, k, beta, gateSums, gateErrorSums } = block;
+  const { count, q, k, beta, gateSums, gateErrorSums, strengthErrors } = block;
   for (let t = 0; t < count; t++) {
     let [sum, error] = [NaN, 0];
     for (let i = 0; i < dim; i++) {
@@ -61,8 +61,9 @@ export function setTermErrors(
       }
       const key = Math.abs(beta[t] * k[at]);
       const share = pair.triangle + error + pair.triangle * error;
-      const before = pair.made ? key * pair.normalised : 0;
-      const shared = pair.made ? before + pair.made.error(key + before) : 0;
+      // β's error is the same in all terms of a row too.
+      const before = key * ((pair.made ? pair.normalised : 0) + strengthErrors[t]);
+      const shared = before + (pair.made ? pair.made.error(key + before) : 0);
       to.decays[at] = error;
       to.shared[at] = shared;
       to.triangle[at] = (key + shared) * share;

@@ -114,9 +114,11 @@ function setErrors(
   const ofDecays = terms.decays;
   setOperands(work, block, matrices, state, shape);
   work.startKeys.set(keys);
-  const ofKey = (i: number) => fixed + (1 + fixed) * ofDecays[i];
+  const strengths = block.strengthErrors;
+  const ofKey = (i: number) => compose(fixed, ofDecays[i], strengths[Math.floor(i / keyDim)]);
+  const ofValue = (i: number) => 2 * operation + strengths[Math.floor(i / valueDim)];
   setOperandErrors(keyErrors, keys, n * keyDim, ofKey, of.operand);
-  setOperandErrors(valueErrors, values, n * valueDim, () => 2 * operation, of.operand);
+  setOperandErrors(valueErrors, values, n * valueDim, ofValue, of.operand);
   const inverse = invert({ n, ...matrices });
   setFactors(work, block, matrices.inverse, inverse, { factor: of['write-factor'], sum });
   inner.fill(0);

@@ -1,3 +1,4 @@
+import { makesGates } from '../../../../oracles/index.js';
 import { decodeTensor } from '../../../formats/index.js';
 import {
   recurrentFamilies,
@@ -11,9 +12,10 @@ import {
 import type { RecurrentArithmetic } from '../../../../kernels/index.js';
 import { additiveChunks, deltaChunks } from './chunk-errors.js';
 import type { WriterContext } from './chunk-writes.js';
-import type { BlockStart } from './gradients/block-back.js';
+import { readAgain, type BlockStart } from './gradients/block-back.js';
 import { gradientBounds } from './gradients/gradient-worst-case.js';
 import { inputErrors } from './input-errors.js';
+import { kernelGates } from './made-gates.js';
 import { chainErrors } from './mamba2/gradient-errors.js';
 import { addOutputErrors } from './mamba2/output-errors.js';
 import { kernelProblem } from './mamba2/step-errors.js';
@@ -125,17 +127,25 @@ function close(bounds: Float64Array): void {
 /** What bounds are raised by: the fp64 roundings of bounds and of what they are made of. */
 const closing = 1 + 2 ** -12;
 
-/** The machinery of a problem and an arithmetic. */
-function machineryOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic): Machinery {
-  const shape = recurrentShape(problem);
+/** What bounds of a problem and an arithmetic are made of. */
+function contextOf(problem: RecurrentProblem, arithmetic: RecurrentArithmetic): WriterContext {
+  const roundings = roundingsOf(arithmetic);
+  return {
+    arithmetic,
+    roundings,
+    inputs: inputErrors(problem, arithmetic, roundings),
+    shape: recurrentShape(problem),
+    scale: recurrentScale(problem),
+  };
+}
+
+/** The machinery of a problem. */
+function machineryOf(problem: RecurrentProblem, context: WriterContext): Machinery {
+  const { shape, arithmetic } = context;
   const { batch, tokens, valueHeads, keyDim, valueDim, sequences } = shape;
   const isChunked = arithmetic.form === 'chunked';
   const isDelta = recurrentFamilies[problem.family].write === 'delta';
   const most = isChunked ? arithmetic.chunk : recurrentBlock;
-  const roundings = roundingsOf(arithmetic);
-  const inputs = inputErrors(problem, arithmetic, roundings);
-  const scale = recurrentScale(problem);
-  const context = { arithmetic, roundings, inputs, shape, scale };
   const bounders = isChunked ? [additiveChunks, deltaChunks] : [additiveTokens, deltaTokens];
   return {
     problem,
@@ -171,7 +181,10 @@ export function recurrentWorstCase(
     const { gradientInputs: given } = options;
     return given ? chainErrors(results, stepped, given, roundings) : results;
   }
-  const machinery = machineryOf(problem, arithmetic);
+  if (makesGates(problem))
+    return recurrentWorstCase(kernelGates(problem, roundingsOf(arithmetic)), arithmetic, options);
+  const context = contextOf(problem, arithmetic);
+  const machinery = machineryOf(problem, context);
   const { shape, out, finalState } = machinery;
   const { keyDim, valueDim, valueHeads, sequences } = shape;
   const size = keyDim * valueDim;
@@ -184,17 +197,25 @@ export function recurrentWorstCase(
   };
   const { gradientInputs } = options;
   const gradients = gradientInputs && gradientBounds({ ...machinery, inputs: gradientInputs });
+  // A backward pass token by token makes the states of the whole sequence again; one in chunks reads those of the forward pass.
+  const replay =
+    gradients && arithmetic.form === 'recurrent'
+      ? machineryOf(problem, readAgain(context))
+      : undefined;
   for (let at = 0; at < sequences.length * valueHeads; at++) {
     const head = at % valueHeads;
     const sequence = (at - head) / valueHeads;
     const starts: BlockStart[] = [];
     const keep = () => {
-      if (!gradients) return;
       const errors = state.errors?.slice() ?? null;
       starts.push({ exact: state.exact.slice(), errors, norms: state.norms.slice() });
     };
-    beginState(state, machinery, at, arithmetic.formats.state);
-    boundHead(machinery, state, { sequence, head }, keep);
+    const run = (of: Machinery, keeps: boolean) => {
+      beginState(state, of, at, arithmetic.formats.state);
+      boundHead(of, state, { sequence, head }, keeps ? keep : () => undefined);
+    };
+    run(machinery, gradients !== undefined && replay === undefined);
+    if (replay) run(replay, true);
     gradients?.addHead({ sequence, head, starts });
   }
   const results = { out, final_state: finalState, ...gradients?.errors };

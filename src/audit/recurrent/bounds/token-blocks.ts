@@ -26,8 +26,10 @@ export interface TokenBlock {
   readonly gateSums: Float64Array;
   /** |g|, 0 for −∞. */
   readonly gates: Float64Array;
-  /** By token: what a kernel's value errs by before it rounds it, relative to itself; what its gate does, and the gates up to it. */
+  /** By token: what a kernel's value and β err by before they are rounded, relative to themselves. */
   readonly valueErrors: Float64Array;
+  readonly strengthErrors: Float64Array;
+  /** By token: what a kernel's gates err by at most, and with them those up to it. */
   readonly gateErrors: Float64Array;
   readonly gateErrorSums: Float64Array;
 }
@@ -76,16 +78,23 @@ function setDecays(block: TokenBlock, raw: Float64Array, given: number, keyDim: 
     }
 }
 
-/** Sets what values and gates err by that stand for real numbers. */
-function setStepErrors(
-  { count, gates, valueErrors, gateErrors, gateErrorSums }: TokenBlock,
-  errors: Float64Array,
-  keyDim: number,
+/** Sets what values, β and gates err by that stand for real numbers: of the gates of a token the largest. */
+function setGivenErrors(
+  block: TokenBlock,
+  { stepErrors, gateErrors: ofGates, strengthErrors: ofStrengths }: RecurrentProblem,
+  { keyDim, given }: { readonly keyDim: number; readonly given: number },
   { first, heads, head }: Omit<HeadPlace, 'count'>,
 ): void {
+  const { count, gates, valueErrors, strengthErrors, gateErrors, gateErrorSums } = block;
   for (let t = 0; t < count; t++) {
-    valueErrors[t] = errors[(first + t) * heads + head];
-    gateErrors[t] = valueErrors[t] * gates[t * keyDim];
+    const row = (first + t) * heads + head;
+    valueErrors[t] = stepErrors?.[row] ?? 0;
+    strengthErrors[t] = ofStrengths?.[row] ?? 0;
+    gateErrors[t] = 0;
+    for (let i = 0; i < given; i++) {
+      const share = ofGates?.[row * given + i] ?? valueErrors[t];
+      gateErrors[t] = Math.max(gateErrors[t], share * gates[t * keyDim + i]);
+    }
     gateErrorSums[t] = gateErrors[t] + (t > 0 ? gateErrorSums[t - 1] : 0);
   }
 }
@@ -100,7 +109,8 @@ export function blockReader(
   most: number,
 ): BlockReader {
   const { keyHeads, valueHeads, keyDim, valueDim } = shape;
-  const { q, k, v, g, beta, normalisation, firstHead = 0, stepErrors } = problem;
+  const { q, k, v, g, beta, normalisation, firstHead = 0 } = problem;
+  const isErring = Boolean(problem.stepErrors ?? problem.gateErrors ?? problem.strengthErrors);
   const rule = recurrentFamilies[problem.family].decay;
   const numbers = (dim: number) => new Float64Array(most * dim);
   const rows = {
@@ -114,6 +124,7 @@ export function blockReader(
     gates: numbers(keyDim),
     gateSums: numbers(keyDim),
     valueErrors: numbers(1),
+    strengthErrors: numbers(1),
     gateErrors: numbers(1),
     gateErrorSums: numbers(1),
   };
@@ -140,7 +151,7 @@ export function blockReader(
     if (g) gather(raw, g, given, ofValues);
     else if (rule === 'fixed-by-head') raw.fill(Math.log1p(-(2 ** (-5 - firstHead - head))));
     if (rule !== 'none') setDecays(block, raw, given, keyDim);
-    if (stepErrors) setStepErrors(block, stepErrors, keyDim, ofValues);
+    if (isErring) setGivenErrors(block, problem, { keyDim, given }, ofValues);
     return block;
   };
 }

@@ -148,7 +148,7 @@ type DeltaMachine = ReturnType<typeof deltaMachine>;
 /** w and what it errs by. */
 function setWritten(
   m: DeltaMachine,
-  { v, beta }: TokenBlock,
+  { v, beta, strengthErrors }: TokenBlock,
   t: number,
   ofToken: TokenNorms,
   lost: number,
@@ -160,9 +160,11 @@ function setWritten(
     const value = v[t * valueDim + c];
     const written = strength * (value - sums.read[c]);
     const ofState = size * ofToken.decayedKey * norms[c];
-    const ofSums =
-      size * (sums.readErrors[c] + ofToken.read * norms[c] + 3 * operation * Math.abs(value)) +
-      lost;
+    const ofTerms =
+      size * (sums.readErrors[c] + ofToken.read * norms[c] + 3 * operation * Math.abs(value));
+    // A β that errs multiplies all of what a kernel writes.
+    const ofStrength = strengthErrors[t] * (Math.abs(written) + ofState + ofTerms);
+    const ofSums = ofTerms + ofStrength + lost;
     const rounded = of.write.error(Math.abs(written) + ofState + ofSums);
     sums.written[c] = written;
     writeErrors[t * valueDim + c] = ofSums + rounded;

@@ -4,7 +4,7 @@ import {
   recurrentLaws,
   type RecurrentPromises,
 } from '../../../../properties/index.js';
-import { plainRecurrentFamilies } from '../../../problem/index.js';
+import { recurrentFamilies } from '../../../problem/index.js';
 import { nameList, parseSizes } from '../../options/parse-values.js';
 import type { CheckCommandOptions } from '../options.js';
 import {
@@ -20,7 +20,7 @@ const format = { enum: [...recurrentFormats] };
 
 /** JSON Schema (2020-12) of a file of promises: the members of `RecurrentPromises` that are data. */
 const promisesSchema = objectOf({
-  families: listOf({ enum: [...plainRecurrentFamilies] }),
+  families: listOf({ enum: Object.keys(recurrentFamilies) }),
   formats: listOf(format),
   dims: listOf(atLeastOne),
   groupSizes: listOf(atLeastOne),

@@ -10,6 +10,7 @@ import {
   type RecurrentPromises,
 } from '../../../../properties/index.js';
 import {
+  asFamilyStores,
   makeFolder,
   openTensorFile,
   printable,
@@ -21,6 +22,7 @@ import {
   type TensorFile,
 } from '../../../io/index.js';
 import type { RecurrenceUnderTest } from '../../../jobs/index.js';
+import type { RecurrentFamily } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { CheckCommandOptions } from '../options.js';
 
@@ -54,12 +56,19 @@ export async function saveRecurrence(path: string, saved: SavedRecurrence): Prom
 }
 
 /** The gradients that a file has for a problem to begin with; none where it has no dout. */
-async function readGradients(file: TensorFile): Promise<RecurrentCase['posed']['gradients']> {
-  const [dout, dfinalState] = ['dout', 'dfinal_state'].map((name) => recurrentTensor(file, name));
+async function readGradients(
+  file: TensorFile,
+  family: RecurrentFamily,
+): Promise<RecurrentCase['posed']['gradients']> {
+  const [dout, last] = ['dout', 'dfinal_state'].map((name) =>
+    recurrentTensor(file, name, { family }),
+  );
   if (dout === null) return undefined;
   return {
     dout: await file.read(dout),
-    ...(dfinalState === null ? {} : { dfinalState: await file.read(dfinalState) }),
+    ...(last !== null && {
+      dfinalState: asFamilyStores(await file.read(last), 'states', family),
+    }),
   };
 }
 
@@ -83,7 +92,7 @@ async function readCase(
         `${printable(path)}: metadata choice is ${quoted(form)}; property ${property} has forms 0 to ${choices - 1}`,
       );
     const { problem } = await readRecurrence(file, family, {});
-    const gradients = await readGradients(file);
+    const gradients = await readGradients(file, family);
     return { lawCase: { posed: { problem, gradients }, choice }, property };
   } finally {
     await file.close();

@@ -1,4 +1,5 @@
 import type { Tensor } from '../../../formats/index.js';
+import type { RecurrentFamily } from '../../../problem/index.js';
 import { elementBytes, elementsOver } from '../element-storage.js';
 import { toHeadsFirst } from '../problem/canonical.js';
 
@@ -60,4 +61,21 @@ export function arrangeRecurrent(
   const shape = tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
   const states = { ...tensor, shape };
   return arrangement.valueFirst && shape.length === 4 ? transposed(states) : states;
+}
+
+/**
+ * A tensor of a problem as files of its family have it, or one of such a file as problems have it: states of mamba2 are value first in
+ * files, [sequences, heads, value dimension, key dimension]; all else is the same.
+ */
+export function asFamilyStores(tensor: Tensor, of: RecurrentRows, family: RecurrentFamily): Tensor {
+  return of === 'states' && family === 'mamba2' ? transposed(tensor) : tensor;
+}
+
+/** The shape of a tensor of a problem as files of its family have it. */
+export function familyShape(
+  shape: readonly number[],
+  of: RecurrentRows,
+  family: RecurrentFamily,
+): readonly number[] {
+  return of === 'states' && family === 'mamba2' ? [0, 1, 3, 2].map((axis) => shape[axis]) : shape;
 }

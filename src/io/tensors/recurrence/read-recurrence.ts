@@ -13,6 +13,7 @@ import { fileSettings, withoutIgnored } from '../problem/settings.js';
 import { openTensorArgument, ownTensor } from '../problem/tensor-argument.js';
 import type { TensorFile } from '../tensor-file.js';
 import { arrangeRecurrent, type RecurrentArrangement, type RecurrentRows } from './arrangement.js';
+import { gateInputNames, readGateInputs } from './gate-inputs.js';
 import { endsOfSequences, mamba2Tensors, readMamba2 } from './mamba2.js';
 import { refuseSoftmaxNotes } from './softmax-notes.js';
 import { settledRecurrence, type RecurrentSettings, type SettledRecurrence } from './settings.js';
@@ -115,7 +116,7 @@ async function readTensors(
   settings: RecurrentSettings,
   arrangement: RecurrentArrangement,
   family: RecurrentFamily,
-): Promise<Pick<RecurrentProblem, 'q' | 'k' | 'v' | 'g' | 'beta' | 'initialState' | 'mamba2'>> {
+): Promise<Omit<RecurrentProblem, 'family' | 'scale' | 'cuSeqlens' | 'normalisation'>> {
   const read = async (place: string, name: string, of: RecurrentRows): Promise<Tensor> => {
     const chosen = await openTensorArgument(place, file, name);
     try {
@@ -128,10 +129,17 @@ async function readTensors(
   const nameOf = (name: string) => recurrentTensorName(family, name);
   const state = placeOfInput(file, 'initial_state', family, settings.initialState);
   const isMamba2 = family === 'mamba2';
+  const [q, k, v] = [
+    await tokens(nameOf('q')),
+    await tokens(nameOf('k')),
+    await tokens(nameOf('v')),
+  ];
+  const sizes = { valueHeads: v.shape[2], keyDim: q.shape[3] };
   return {
-    q: await tokens(nameOf('q')),
-    k: await tokens(nameOf('k')),
-    v: await tokens(nameOf('v')),
+    q,
+    k,
+    v,
+    ...(await readGateInputs(file, family, tokens, sizes)),
     ...(isMamba2 && { mamba2: await readMamba2(file, settings, tokens) }),
     ...(!isMamba2 && file.entries.has('g') && { g: await tokens('g') }),
     ...(!isMamba2 && file.entries.has('beta') && { beta: await tokens('beta') }),
@@ -149,13 +157,13 @@ function namesOf(
   const places = [placeOfInput(file, 'initial_state', family, initialState), ends];
   const own = places.map((place) => (place === null ? null : ownTensor(place, file.beside, '')));
   const given = own.filter((name) => name !== null);
-  if (family !== 'mamba2') return ['q', 'k', 'v', 'g', 'beta', ...given];
+  if (family !== 'mamba2') return ['q', 'k', 'v', 'g', 'beta', ...gateInputNames, ...given];
   const numbers = ends === null && hasSequenceNumbers(file, family) ? ['seq_idx'] : [];
   return ['C', 'B', 'x', ...mamba2Tensors, ...numbers, ...given];
 }
 
 /**
- * The problem of linear attention that a file holds: tensors `q`, `k`, `v`, and of those that the family has `g` and `beta`;
+ * The problem of linear attention that a file holds: tensors `q`, `k`, `v`, and of those that the family has `g`, or `A_log`, `a` and `dt_bias`, and `beta`, or `b`;
  * `initial_state` and `cu_seqlens` where they are there; of mamba2 `C`, `B`, `x`, `dt`, `A` and, where they are there, `D`, `z`, `dt_bias`,
  * `initial_states`, `cu_seqlens` or `seq_idx`. Tensors are [batch, tokens, heads, …] unless the layout says otherwise.
  * @throws RequestError when a tensor is missing, or shapes, elements or settings do not fit together

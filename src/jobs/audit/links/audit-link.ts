@@ -15,9 +15,11 @@ import { secondsSince } from '../document-head.js';
 import type { LinkReader } from './link-reader.js';
 import { cacheWriteLink } from './read-cache-write.js';
 import { mergeLink } from './read-merge.js';
+import { prologueLink } from './read-prologue.js';
 import { selectionLink } from './read-selection.js';
 
 const readers: Readonly<Record<LinkContractName, LinkReader>> = {
+  prologue: prologueLink,
   selection: selectionLink,
   merge: mergeLink,
   'cache-write': cacheWriteLink,

@@ -23,6 +23,15 @@ import {
 } from './cache-fields.js';
 import { placedFactors, positive } from './cache-factors.js';
 import type { LinkReader } from './link-reader.js';
+import { oneOf } from './one-of.js';
+import {
+  prologueNotes,
+  prologueRounding,
+  readInput,
+  readNorm,
+  readRotary,
+  readSequences,
+} from './prologue-notes.js';
 
 const buffers = [
   'key_cache',
@@ -33,6 +42,7 @@ const buffers = [
   'kv_c_scale',
 ] as const;
 
+/** The names of tensors and settings of a write. */
 const names = {
   tensors: [
     ...partNames,
@@ -46,19 +56,9 @@ const names = {
     ...['scale_layout', 'k_scale_layout', 'v_scale_layout', 'scale_format', 'scale_columns'],
     ...['scale_rule', 'scale_maximum', 'scale_floor', 'division', 'rounding', 'overflow'],
     ...['k_scale', 'v_scale', 'kv_c_scale', 'k_global_scale', 'v_global_scale'],
-    ...['rope_layout', 'norm_epsilon', 'norm_offset', 'prologue_format'],
+    ...prologueNotes,
   ],
 } as const;
-
-/** A word of a list. @throws RequestError for another */
-function oneOf<Word extends string>(words: readonly Word[]) {
-  return (text: string, where: string): Word => {
-    const word = words.find((known) => known === text.trim().toLowerCase().replaceAll('_', '-'));
-    if (word === undefined)
-      throw new RequestError(`${where} is ${quoted(text)}; give one of ${words.join(', ')}`);
-    return word;
-  };
-}
 
 /** "amax:1e-10", "factor:1e-12", "none". */
 function parseFloor(text: string, where: string): FactorFloor | 'none' {
@@ -69,31 +69,6 @@ function parseFloor(text: string, where: string): FactorFloor | 'none' {
       `${where} is ${quoted(text)}; give none, amax:<least amax> or factor:<least factor>`,
     );
   return { of: found[1] as FactorFloor['of'], least: positive(found[2], where) };
-}
-
-/** New tokens as [tokens, heads, columns]: a batch in front is joined to the tokens, and a head is put in where there is none. */
-async function readInput(file: LinkFile, name: PartName): Promise<Tensor> {
-  const tensor = await file.numbers(name);
-  const { shape } = tensor;
-  if (tensor.scales !== undefined)
-    return file.refuse(`${name} has factors of its own; give plain numbers`);
-  const isLatent = name === 'kv_c' || name === 'k_pe';
-  if (shape.length === 2 && isLatent) return { ...tensor, shape: [shape[0], 1, shape[1]] };
-  if (shape.length === 3) return tensor;
-  if (shape.length === 4) return { ...tensor, shape: [shape[0] * shape[1], shape[2], shape[3]] };
-  return file.refuse(
-    `${name} has shape [${shape.join(', ')}]; give it as [tokens, ${isLatent ? '' : 'heads, '}columns]`,
-  );
-}
-
-/** The sequence of each token, from its number or from where sequences begin. */
-async function readSequences(file: LinkFile, tokens: number): Promise<Int32Array> {
-  if (file.has('token_sequences')) return (await file.integers('token_sequences')).data;
-  if (!file.has('cu_seqlens_q')) return Int32Array.from({ length: tokens }, (_, token) => token);
-  const { data } = await file.integers('cu_seqlens_q');
-  return Int32Array.from({ length: tokens }, (_, token) =>
-    data.findLastIndex((first) => first <= token),
-  );
 }
 
 async function readTable(file: LinkFile, tokens: number): Promise<PageTable | null> {
@@ -121,39 +96,13 @@ async function readTable(file: LinkFile, tokens: number): Promise<PageTable | nu
 async function readPrologue(
   file: LinkFile,
   name: PartName,
-  heads: number,
+  input: Tensor,
 ): Promise<Prologue | null> {
   if (name === 'v' || name === 'kv_c') return null;
-  const epsilon = name === 'k' ? file.note('norm_epsilon', positive) : undefined;
-  const hasRope = file.has('rope_cos') && file.has('rope_sin');
-  if (epsilon === undefined && !hasRope) return null;
-  const gain =
-    epsilon !== undefined && file.has('k_norm_gain') ? await file.numbers('k_norm_gain') : null;
-  if (gain !== null && gain.shape.length === 2 && gain.shape[0] !== heads)
-    return file.refuse(`k_norm_gain has ${gain.shape[0]} heads, and k has ${heads}; make them fit`);
-  const rounding = file.note('prologue_format', oneOf(['fp32', 'bf16', 'fp16'] as const)) ?? 'fp32';
-  const offset = file.note('norm_offset', oneOf(['0', '1'] as const)) === '1' ? 1 : 0;
-  if (!hasRope) return { norm: { gain, epsilon: epsilon ?? 0, offset }, rotary: null, rounding };
-  if (!file.has('positions'))
-    return file.refuse('has rope_cos without positions; name them with --tensor');
-  const [cos, sin] = [await file.numbers('rope_cos'), await file.numbers('rope_sin')];
-  const layout = file.note('rope_layout', oneOf(['halves', 'neighbours'] as const));
-  if (layout === undefined)
-    return file.refuse(
-      'has rope_cos, and nothing says which elements are pairs; give --note rope_layout=halves or neighbours',
-    );
-  const { data: positions } = await file.integers('positions');
-  const rows = cos.shape[0];
-  const outside = positions.find((one) => one < 0 || one >= rows);
-  if (outside !== undefined)
-    return file.refuse(
-      `positions have ${outside}, and rope_cos has ${rows} rows; give a row for each`,
-    );
-  return {
-    norm: epsilon === undefined ? null : { gain, epsilon, offset },
-    rotary: { tables: { cos, sin }, layout, positions },
-    rounding,
-  };
+  const norm = name === 'k' ? await readNorm(file, 'k_norm_gain', input) : null;
+  const rotary = await readRotary(file, input);
+  if (norm === null && rotary === null) return null;
+  return { norm, rotary, rounding: prologueRounding(file) };
 }
 
 async function readPart(
@@ -178,7 +127,7 @@ async function readPart(
   return {
     name,
     input,
-    prologue: await readPrologue(file, name, input.shape[1]),
+    prologue: await readPrologue(file, name, input),
     numbers,
     scaling,
     rounding: {
@@ -207,7 +156,8 @@ async function readSlots(
   });
 }
 
-async function readWrite(file: LinkFile): Promise<CacheWrite> {
+/** The write that a file poses. @throws RequestError for a file that holds none */
+export async function readWrite(file: LinkFile): Promise<CacheWrite> {
   const given = partNames.filter((name) => file.has(name));
   const isLatent = given.includes('kv_c');
   if (!given.includes('k') && !isLatent)

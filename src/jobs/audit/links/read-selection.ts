@@ -14,9 +14,9 @@ import {
 import type { FormatName } from '../../../formats/index.js';
 import { parseBlockSize, parseBoolean, quoted, type LinkFile } from '../../../io/tensors/index.js';
 import type { Tensor } from '../../../problem/index.js';
-import { RequestError } from '../../../request-error.js';
 import { parseWhole } from '../../../words/index.js';
 import type { LinkReader } from './link-reader.js';
+import { oneOf } from './one-of.js';
 
 const names = {
   tensors: [
@@ -29,20 +29,10 @@ const names = {
   ],
 } as const;
 
-/** A word of a list. @throws RequestError for another */
-function oneOf<Word extends string>(words: readonly Word[]) {
-  return (text: string, where: string): Word => {
-    const word = words.find((known) => known === text.trim().toLowerCase().replaceAll('_', '-'));
-    if (word === undefined)
-      throw new RequestError(`${where} is ${quoted(text)}; give one of ${words.join(', ')}`);
-    return word;
-  };
-}
-
 /** The formats that scores and means may be rounded to. */
 const roundedFormats = ['fp32', 'bf16', 'fp16'] as const satisfies readonly FormatName[];
 
-/** A tensor with axes of size 1 in front, or, where `insert` says so, in place of its heads, until it has a rank. */
+/** A tensor with axes of size 1 where its batch, its heads or both are left out. */
 function ofRank<T extends { readonly shape: readonly number[] }>(
   file: LinkFile,
   name: string,

@@ -182,6 +182,33 @@ async function readGradientInputs(
   };
 }
 
+/** What gradients begin with, and its sources. */
+export interface ReadGradientInputs {
+  /** Undefined where there is no dO. */
+  readonly gradientInputs: RecurrentGradientInputs | undefined;
+  readonly sources: Readonly<Record<string, TensorSource>>;
+}
+
+/**
+ * Reads what the gradients of a kernel begin with: dO that --dout names, else that of the problem's file, and dS_T with it.
+ * @throws RequestError where they do not fit the problem
+ */
+export async function readKernelGradientInputs(
+  file: TensorFile,
+  places: RecurrentPlaces,
+  of: ReadRecurrence,
+): Promise<ReadGradientInputs> {
+  const { family } = of.problem;
+  const sources: Record<string, TensorSource> = {};
+  const dout = inputPlace(file, 'dout', family, places.dout);
+  const last = inputPlace(file, 'dfinal_state', family, places.dfinalState);
+  const gradientInputs =
+    dout === undefined
+      ? undefined
+      : await readGradientInputs(reader(file, of, sources), dout, last, of);
+  return { gradientInputs, sources };
+}
+
 /**
  * Reads the results to judge: those that options name, those under a prefix, else those of the problem's file.
  * @throws RequestError where there are none, or they do not fit the problem

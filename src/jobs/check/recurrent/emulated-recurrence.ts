@@ -1,7 +1,9 @@
 import {
   emulateRecurrence,
+  faultApplies,
   findRecurrentFault,
   findRecurrentModel,
+  mamba2Faults,
   readRecurrentSettings,
   recurrentFaults,
   recurrentModels,
@@ -15,6 +17,7 @@ import {
   type RecurrentKernel,
 } from '../../../../properties/index.js';
 import type { RecurrentDeclaration } from '../../../audit/index.js';
+import { recurrentFamilies, type RecurrentFamily } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { RecurrenceUnderTest } from './recurrence-under-test.js';
 
@@ -27,7 +30,7 @@ function kernelOf(
   return (problem, gradientInputs) => {
     const arithmetic = model.arithmetic(problem, settings);
     const { chunk } = arithmetic;
-    const applies = fault?.appliesTo({ problem, chunk, gradientInputs }) === true;
+    const applies = fault !== undefined && faultApplies(fault, { problem, chunk, gradientInputs });
     try {
       const right = { gradientInputs, ...(applies ? { fault } : {}) };
       const results = emulateRecurrence(problem, arithmetic, right);
@@ -87,6 +90,36 @@ function configurationsOf(
   );
 }
 
+/** A model of linear attention in some settings, perhaps with a bug. */
+export interface ChosenRecurrentModel {
+  readonly model: RecurrentModel;
+  /** The settings as text, by key, without the bug. */
+  readonly chosen: ReadonlyMap<string, string>;
+  readonly settings: RecurrentModelSettings;
+  readonly fault: RecurrentFault | undefined;
+}
+
+/**
+ * The model of linear attention of a name.
+ * @param settings as text, by key; a variant among them is a bug
+ * @throws RequestError for an unknown model, setting or fault
+ */
+export function chooseRecurrentModel(
+  name: string,
+  settings: ReadonlyMap<string, string>,
+): ChosenRecurrentModel {
+  const model = recurrentModelNamed(name);
+  const chosen = new Map(settings);
+  chosen.delete('variant');
+  const variant = settings.get('variant');
+  const faults = [...recurrentFaults, ...mamba2Faults].map(({ id }) => id);
+  const fault =
+    variant === undefined
+      ? undefined
+      : known(findRecurrentFault(variant), 'bug of kernels', variant, faults);
+  return { model, chosen, settings: readRecurrentSettings(model, chosen), fault };
+}
+
 /**
  * An emulated kernel of linear attention to try, which gives gradients.
  * @param name of the model
@@ -97,19 +130,11 @@ export function emulatedRecurrence(
   name: string,
   settings: ReadonlyMap<string, string> = new Map(),
 ): RecurrenceUnderTest {
-  const model = recurrentModelNamed(name);
-  const chosen = new Map(settings);
-  chosen.delete('variant');
-  const variant = settings.get('variant');
-  const faults = recurrentFaults.map(({ id }) => id);
-  const fault =
-    variant === undefined
-      ? undefined
-      : known(findRecurrentFault(variant), 'bug of kernels', variant, faults);
-  const parsed = readRecurrentSettings(model, chosen);
+  const { model, chosen, settings: parsed, fault } = chooseRecurrentModel(name, settings);
   return {
     kernel: kernelOf(model, parsed, fault),
     promises: {
+      families: Object.keys(recurrentFamilies) as RecurrentFamily[],
       gradients: true,
       deterministic: true,
       declared: declaredBySettings(parsed),

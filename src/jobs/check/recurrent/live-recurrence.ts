@@ -9,7 +9,7 @@ import type { RecurrenceUnderTest } from './recurrence-under-test.js';
 export function liveRecurrence(live: LiveRecurrence, command: string): RecurrenceUnderTest {
   return {
     kernel: async (problem, gradients) =>
-      outputsOf(await live.run({ problem, gradients }), { command }),
+      outputsOf(await live.run({ problem, gradients }), { command }).results,
     promises: {},
     reported: { command, model: null, settings: {}, judgedAs: null },
     elsewhere: null,

@@ -12,10 +12,11 @@ import {
   type Quantity,
   type RecurrentFamily,
   type RecurrentProblem,
+  type RecurrentShape,
 } from '../../../problem/index.js';
-import { formatCount, formatNumber } from '../../../words/index.js';
-import type { Provenance, ReportHead } from '../audit-report.js';
-import { reportedSources, widenedNotes } from '../create-audit-report.js';
+import { formatCount, formatNumber, stated } from '../../../words/index.js';
+import type { Provenance, ReportedFinding, ReportHead } from '../audit-report.js';
+import { reportedSources, widenedNotes, type NoOutput } from '../create-audit-report.js';
 import { toReported, type Reported } from '../report-number.js';
 import { unusedWarnings } from '../reported-problem.js';
 
@@ -61,6 +62,17 @@ export interface ReportedRecurrentQuantity extends Pick<
   readonly structure: Reported<JudgedRecurrence['structure']>;
 }
 
+/** The heads of q and k that are judged, where those are not all, each with all of its tokens. */
+export interface ReportedHeadSample {
+  readonly seed: number;
+  /** Rows of the output that are judged, tokens of value heads, and of all. */
+  readonly rows: number;
+  readonly of: number;
+  /** The judged heads of q and k, counted over batch and heads, and the number of all. */
+  readonly keyHeads: readonly number[];
+  readonly ofKeyHeads: number;
+}
+
 /** The report of a kernel of linear attention: recurrent.schema.json. */
 export interface RecurrentReport {
   readonly kind: 'recurrent-audit';
@@ -71,16 +83,20 @@ export interface RecurrentReport {
   readonly seconds: number;
   readonly inputs: ReportHead['inputs'];
   readonly problem: ReportedRecurrence;
-  readonly verdict: RecurrentAudit['verdict'] & {
+  /** Null where all heads are judged, or nothing was given. */
+  readonly sample: ReportedHeadSample | null;
+  readonly verdict: Omit<RecurrentAudit['verdict'], 'findings'> & {
+    readonly findings: readonly ReportedFinding[];
     /** Further remarks, a clause each. */
     readonly notes: readonly string[];
   };
   readonly warnings: ReportHead['warnings'];
+  /** Empty where the kernel gave nothing to judge. */
   readonly quantities: readonly ReportedRecurrentQuantity[];
   readonly identities: readonly Reported<RecurrentIdentity>[];
-  /** The arithmetic that the bounds hold for, in words. */
-  readonly arithmetic: string;
-  readonly falseAlarmRate: number;
+  /** The arithmetic that the bounds hold for, in words; null where nothing was given to judge, and so of the rate. */
+  readonly arithmetic: string | null;
+  readonly falseAlarmRate: number | null;
 }
 
 /** The reported sizes and settings of a problem of linear attention, which has such a shape. */
@@ -98,7 +114,9 @@ export function reportedRecurrence(
     z: mamba2.z,
     dt_bias: mamba2.dtBias,
   };
-  const own = { q, k, v, g, beta, initial_state: initialState };
+  const { aLog, a, dtBias } = problem.gateInputs ?? {};
+  const ofGates = { A_log: aLog, a, dt_bias: dtBias, b: problem.strengthLogits };
+  const own = { q, k, v, g, beta, ...ofGates, initial_state: initialState };
   const tensors = [
     ...Object.entries(own).map(
       ([name, tensor]) => [recurrentTensorName(family, name), tensor] as const,
@@ -152,6 +170,15 @@ function describeSteps({
   ];
 }
 
+/** How gates and write strengths are made, in words; none where they are given. */
+function describeGates(formats: ReportedRecurrence['formats'], isMamba2: boolean): string[] {
+  const sum = formats.dt_bias === undefined ? 'a' : 'a + dt_bias';
+  return [
+    ...(isMamba2 || formats.A_log === undefined ? [] : [`g = −exp(A_log) softplus(${sum})`]),
+    ...(formats.b === undefined ? [] : ['β = σ(b)']),
+  ];
+}
+
 /** The sizes and settings of a problem of linear attention, in the words of one sentence. */
 export function describeReportedRecurrence(problem: ReportedRecurrence): string {
   const { family, batch, tokens, keyHeads, valueHeads, keyDim, valueDim, sequences } = problem;
@@ -167,6 +194,7 @@ export function describeReportedRecurrence(problem: ReportedRecurrence): string 
     `dim ${keyDim}${valueDim === keyDim ? '' : ` (V ${valueDim})`}`,
     q === k && k === v ? q : `${queries} ${q}, ${keys} ${k}, ${values} ${v}`,
     ...further.map(([name, format]) => `${name} ${format}`),
+    ...describeGates(problem.formats, problem.mamba2 !== undefined),
     ...(problem.mamba2 === undefined
       ? [`scale ${formatNumber(problem.scale)}`]
       : describeSteps(problem.mamba2)),
@@ -200,14 +228,45 @@ function reportedQuantity(judged: JudgedRecurrence): ReportedRecurrentQuantity {
   };
 }
 
-/** The report of an audit of linear attention, which shares no data with it. */
-export function createRecurrentReport(
+function reportedHeadSample({ sample, shape }: RecurrentAudit): ReportedHeadSample | null {
+  if (sample === null) return null;
+  const { seed, rows, of, parts, ofParts } = sample;
+  const keyHeads = parts.map(({ entry, keyHead }) => entry * shape.keyHeads + keyHead);
+  return { seed, rows, of, keyHeads, ofKeyHeads: ofParts };
+}
+
+/** The most heads that are named one by one. */
+const mostNamed = 8;
+
+/** Describes the heads that were judged: a clause. */
+export function describeHeadSample(
+  { seed, rows, of, keyHeads, ofKeyHeads }: ReportedHeadSample,
+  problem: ReportedRecurrence,
+): string {
+  const named = keyHeads.length > mostNamed ? '' : ` (${keyHeads.join(', ')})`;
+  return `${rows} of ${of} rows: all tokens of ${keyHeads.length} of ${formatCount(ofKeyHeads, 'head')} of ${keyHeadWords(problem)}${named}, at random by seed ${seed}`;
+}
+
+/** Describes the heads that a sample leaves out: a clause. */
+export function describeUnsampledHeads({
+  rows,
+  of,
+  keyHeads,
+  ofKeyHeads,
+}: ReportedHeadSample): string {
+  const seen = formatNumber(keyHeads.length / ofKeyHeads);
+  return `${of - rows} of ${of} rows, those of the other heads: a fault in one head is in the sample with probability ${seen}; no cause is looked for`;
+}
+
+/** The part that reports of linear attention share. */
+function reportHead(
   problem: RecurrentProblem,
-  audit: RecurrentAudit,
+  of: Pick<RecurrentAudit, 'shape'>,
   provenance: Provenance,
-  notes: readonly string[],
-): RecurrentReport {
-  const { pass, status, sentence, judged, findings, diagnosis, premise } = audit.verdict;
+): Pick<
+  RecurrentReport,
+  'kind' | 'schemaVersion' | 'tool' | 'created' | 'seconds' | 'inputs' | 'problem' | 'warnings'
+> {
   return {
     kind: 'recurrent-audit',
     schemaVersion: 1,
@@ -219,7 +278,50 @@ export function createRecurrentReport(
       outputs: reportedSources(provenance),
       command: provenance.command,
     },
-    problem: reportedRecurrence(problem, audit),
+    problem: reportedRecurrence(problem, of),
+    warnings: unusedWarnings(provenance.unused ?? null),
+  };
+}
+
+/** The report of a kernel of linear attention that gave nothing to judge: a fail; of one that declined the problem neither a fail nor a pass. */
+export function createRecurrentFailureReport(
+  problem: RecurrentProblem,
+  shape: RecurrentShape,
+  { reason, isDeclined }: NoOutput,
+  provenance: Provenance,
+): RecurrentReport {
+  return {
+    ...reportHead(problem, { shape }, provenance),
+    sample: null,
+    verdict: {
+      pass: false,
+      ...stated(isDeclined ? 'NOT JUDGED' : 'FAIL', `${reason}.`),
+      judged: false,
+      premise: null,
+      findings: isDeclined
+        ? []
+        : [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
+      diagnosis: null,
+      notes: widenedNotes(provenance.widened ?? []),
+    },
+    quantities: [],
+    identities: [],
+    arithmetic: null,
+    falseAlarmRate: null,
+  };
+}
+
+/** The report of an audit of linear attention, which shares no data with it. */
+export function createRecurrentReport(
+  problem: RecurrentProblem,
+  audit: RecurrentAudit,
+  provenance: Provenance,
+  notes: readonly string[],
+): RecurrentReport {
+  const { pass, status, sentence, judged, findings, diagnosis, premise } = audit.verdict;
+  return {
+    ...reportHead(problem, audit, provenance),
+    sample: reportedHeadSample(audit),
     verdict: {
       pass,
       status,
@@ -230,7 +332,6 @@ export function createRecurrentReport(
       diagnosis: structuredClone(diagnosis),
       notes: [...widenedNotes(provenance.widened ?? []), ...notes],
     },
-    warnings: unusedWarnings(provenance.unused ?? null),
     quantities: audit.quantities.map(reportedQuantity),
     identities: audit.identities.map((one) => toReported(one)),
     arithmetic: audit.arithmetic,

@@ -7,7 +7,9 @@ import {
 } from '../../../audit/index.js';
 import { formatNumber, formatUse, plainText, shareUsed } from '../../../words/index.js';
 import {
+  describeHeadSample,
   describeReportedRecurrence,
+  describeUnsampledHeads,
   fromReported,
   type RecurrentReport,
   type ReportedRecurrentQuantity,
@@ -17,6 +19,7 @@ import {
   clauseList,
   findingLines,
   inputBlock,
+  otherFindingLines,
   verdictLines,
   type AuditRenderOptions,
 } from '../audit.js';
@@ -79,8 +82,9 @@ function useCell(share: number): Cell {
   return share > 1 ? { text: useText(share), tone: 'failure' } : useText(share);
 }
 
-/** The quantities, a row each: elements, those outside, the use of bounds, errors, and the nearest statistic. */
-export function recurrentSection({ quantities }: RecurrentReport): Section {
+/** The quantities, a row each: elements, those outside, the use of bounds, errors, and the nearest statistic; null where the kernel gave none. */
+export function recurrentSection({ quantities }: RecurrentReport): Section | null {
+  if (quantities.length === 0) return null;
   return {
     rows: [
       [heading('Judged'), 'elements', 'outside', 'worst', 'median', 'rms', 'expected', 'tests'],
@@ -125,8 +129,9 @@ export function identitiesSection(report: RecurrentReport): Section | null {
   };
 }
 
-/** Every test of every quantity: found, allowed, used, and its place. */
-export function recurrentTestsSection({ quantities }: RecurrentReport): Section {
+/** Every test of every quantity: found, allowed, used, and its place; null where there are none. */
+export function recurrentTestsSection({ quantities }: RecurrentReport): Section | null {
+  if (quantities.length === 0) return null;
   return {
     rows: [
       [heading('Tests'), 'found', 'allowed', 'used', 'worst at'],
@@ -141,9 +146,22 @@ export function failedRecurrentTests({ quantities }: RecurrentReport): Section |
   return failedRowsSection(quantities.flatMap(rowsOf), {});
 }
 
-/** The basis on which a kernel of linear attention was judged. */
-export function recurrentNotes({ arithmetic, falseAlarmRate }: RecurrentReport): string {
+/** The basis on which a kernel of linear attention was judged; null where it gave nothing to judge. */
+export function recurrentNotes({ arithmetic, falseAlarmRate }: RecurrentReport): string | null {
+  if (arithmetic === null || falseAlarmRate === null) return null;
   return `Worst and median are shares of bounds, those of ${plainText(arithmetic)}; tests is the largest share of its limit that a statistical test uses; false alarms of these: ${falseAlarmRate} at most.`;
+}
+
+/** The heads that are judged, and those left out; null where all are judged. */
+export function headSampleSection({ sample, problem }: RecurrentReport): Section | null {
+  if (sample === null) return null;
+  return {
+    rows: [
+      [heading('Judged'), describeHeadSample(sample, problem)],
+      [heading('Not judged'), describeUnsampledHeads(sample)],
+    ],
+    numberColumns: 0,
+  };
 }
 
 /** The problem of linear attention in the words of one sentence. */
@@ -159,6 +177,7 @@ export function renderRecurrent(report: RecurrentReport, options: AuditRenderOpt
   const setting = settingOf(options);
   const { section, indented } = setting;
   const isFull = options.full === true;
+  const notes = recurrentNotes(report);
   return joinBlocks([
     verdictLines(report, setting),
     section(failureSection(report)),
@@ -167,13 +186,14 @@ export function renderRecurrent(report: RecurrentReport, options: AuditRenderOpt
           findingLines(report, setting),
           clauseList('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
         ]
-      : [section(failedRecurrentTests(report))]),
+      : [otherFindingLines(report, setting), section(failedRecurrentTests(report))]),
     [
       ...section(recurrenceSection(report)),
+      ...section(headSampleSection(report)),
       ...section(notesSection(report)),
       ...section(warningsSection(report)),
     ],
-    [...section(recurrentSection(report)), ...indented(recurrentNotes(report))],
+    [...section(recurrentSection(report)), ...(notes === null ? [] : indented(notes))],
     section(identitiesSection(report)),
     ...(isFull ? [section(recurrentTestsSection(report)), inputBlock(report, setting)] : []),
   ]);

@@ -1,9 +1,6 @@
 import { decodeTensor, type Tensor } from '../../../../src/formats/index.js';
 import { recurrentShape, type RecurrentProblem } from '../../../../src/problem/index.js';
-import type { Arithmetic } from '../reference-recurrence.js';
-
-/** Arithmetic with logarithms. */
-export type LogArithmetic<T> = Arithmetic<T> & { readonly log: (a: T) => T };
+import type { LogArithmetic } from '../reference-gates.js';
 
 /** Mamba-2 by its definition, token by token and element by element: it shares nothing with the oracle. States are [state dimension, head dimension]. */
 export function referenceMamba2<T>(

@@ -5,7 +5,12 @@ import {
   type QuantisationSteps,
 } from '../../../../../kernels/index.js';
 import { plainFormats } from '../../../../formats/index.js';
-import { scaledTensors, type Problem } from '../../../../problem/index.js';
+import {
+  scaledTensors,
+  type LseShift,
+  type Problem,
+  type ProblemShape,
+} from '../../../../problem/index.js';
 import { RequestError } from '../../../../request-error.js';
 import { premisePresets } from '../../../premises/premise-words.js';
 import { quantisedInputs } from '../../../premises/quantised-inputs.js';
@@ -56,18 +61,68 @@ export const quantisingKernels: readonly QuantisingKernel[] = [
   { flags: '--premise qk=nvfp4,qkScale=scores', declared: { qk: 'nvfp4', qkScale: 'scores' } },
 ];
 
-/** Results of a kernel that multiplies another problem. */
-function predictorOf(
-  faulty: Problem,
-  { shape }: HypothesisContext,
-): (row: SampleRow) => RowPrediction {
-  const reader = new RowReader(faulty, shape);
+/** A problem without what its kernel adds to the LSE. */
+function withoutShift(problem: Problem): Problem {
+  const { lseShift, ...rest } = problem;
+  return lseShift === undefined ? problem : rest;
+}
+
+/** Makes the problem that a kernel multiplies. */
+type MakeProblem = () => Problem;
+
+/**
+ * Readers of the problems that kernels multiply, one at a time: each is several times as large as K and V, so that one is dropped
+ * before another is made.
+ */
+class ReaderSlot {
+  readonly #shape: ProblemShape;
+  #held: { readonly make: MakeProblem; readonly reader: RowReader } | null = null;
+
+  constructor(shape: ProblemShape) {
+    this.#shape = shape;
+  }
+
+  /** The reader of the problem that `make` makes, without what the kernel adds to the LSE. */
+  of(make: MakeProblem): RowReader {
+    if (this.#held?.make === make) return this.#held.reader;
+    this.#held = null;
+    const reader = new RowReader(withoutShift(make()), this.#shape);
+    this.#held = { make, reader };
+    return reader;
+  }
+
+  clear(): void {
+    this.#held = null;
+  }
+}
+
+/**
+ * Results of a kernel that multiplies another problem, LSEs without what it adds to them. They are kept by row, since its problem
+ * is not.
+ */
+function predictorOf(make: MakeProblem, slot: ReaderSlot): (row: SampleRow) => RowPrediction {
+  const known = new Map<number, RowPrediction>();
   return (row) => {
+    const found = known.get(row.row);
+    if (found !== undefined) return found;
+    const reader = slot.of(make);
     const place = { ...row, reported: (x: number) => reader.reportedLse(row.row, x) };
-    return predictWeighted(
-      place,
-      softmaxRow(reader.scores(row.row), reader.valuesOf(row.row, row.kv)),
-    );
+    const weighted = softmaxRow(reader.scores(row.row), reader.valuesOf(row.row, row.kv));
+    const prediction = predictWeighted(place, weighted);
+    known.set(row.row, prediction);
+    return prediction;
+  };
+}
+
+/** A prediction with what a kernel adds to its LSE. */
+function withShift(
+  predict: (row: SampleRow) => RowPrediction,
+  shift: LseShift | undefined,
+): (row: SampleRow) => RowPrediction {
+  if (shift === undefined) return predict;
+  return (row) => {
+    const prediction = predict(row);
+    return { ...prediction, lse: prediction.lse + shift.values[row.row] };
   };
 }
 
@@ -92,23 +147,45 @@ function* ofDefault(context: HypothesisContext): Generator<Hypothesis> {
     (name) => plainFormats.includes(problem[name].format) && problem[name].scales === undefined,
   );
   if (!isPlain || problem.rows !== undefined) return;
+  const slot = new ReaderSlot(context.shape);
   for (const { declared } of quantisingKernels) {
     const quantisation = quantisationOf(declared)!;
+    // The problem is made once for both ways to give the LSE, and again for rows that are asked for later.
+    const own = firstOf(multiplied(problem, declared), () => quantisedInputs(problem, declared));
+    if (own === null) continue;
+    const predict = predictorOf(own.make, slot);
+    const words = describeQuantisation(quantisation);
+    const isLseGiven = context.sample.some(({ observedLse }) => observedLse !== null);
     const kinds =
       declared.smoothing === 'keys' ? (['corrected', 'as-smoothed'] as const) : [undefined];
-    for (const smoothedLse of kinds) {
-      const own = multiplied(problem, { ...declared, smoothedLse });
-      if (own === null) continue;
+    for (const smoothedLse of kinds)
       yield {
         id: 'quantised-operands',
         technique: 'qk-accumulate',
-        statement: `the kernel quantises its inputs: ${describeQuantisation(quantisation)}${smoothedLse === 'as-smoothed' && context.sample.some(({ observedLse }) => observedLse !== null) ? ', whose LSE it gives' : ''}`,
-        cause: `the kernel quantises its inputs: ${describeQuantisation(quantisation)}`,
-        predict: predictorOf(own, context),
+        statement: `the kernel quantises its inputs: ${words}${smoothedLse === 'as-smoothed' && isLseGiven ? ', whose LSE it gives' : ''}`,
+        cause: `the kernel quantises its inputs: ${words}`,
+        predict: withShift(predict, smoothedLse === 'as-smoothed' ? undefined : own.lseShift),
         ofAll: true,
       };
-    }
+    slot.clear();
   }
+}
+
+/** A problem that is held until it is asked for the first time, and made anew for later times; null for none. */
+function firstOf(
+  problem: Problem | null,
+  again: MakeProblem,
+): { readonly make: MakeProblem; readonly lseShift: LseShift | undefined } | null {
+  if (problem === null) return null;
+  let first: Problem | null = problem;
+  return {
+    lseShift: problem.lseShift,
+    make: () => {
+      const made = first ?? again();
+      first = null;
+      return made;
+    },
+  };
 }
 
 /** Hypotheses of wrong quantisations, on the problem that a kernel quantises as it declares. */
@@ -117,19 +194,27 @@ function* ofDeclared(
   original: Problem,
   declared: PremiseDeclaration,
 ): Generator<Hypothesis> {
+  const slot = new ReaderSlot(context.shape);
   for (const fault of quantisationFaults) {
     if (fault.applies?.(declared, original) === false) continue;
-    const faulty = multiplied(original, { ...declared, ...fault.declared }, fault.steps);
+    const ofFault = { ...declared, ...fault.declared };
+    const made = multiplied(original, ofFault, fault.steps);
+    const faulty = firstOf(made, () => quantisedInputs(original, ofFault, fault.steps));
     if (faulty === null) continue;
-    const { lseShift } = context.input.problem;
+    const { lseShift = faulty.lseShift } = context.input.problem;
     // Scores that hold the scale twice are multiplied by it again.
-    const scale = fault.id === 'scale-twice' ? original.scale * Math.LN2 : faulty.scale;
+    const isTwice = fault.id === 'scale-twice';
+    const make = () => {
+      const problem = faulty.make();
+      return isTwice ? { ...problem, scale: original.scale * Math.LN2 } : problem;
+    };
     yield {
       id: fault.id,
       technique: 'qk-accumulate',
       statement: fault.statement,
-      predict: predictorOf({ ...faulty, scale, ...(lseShift && { lseShift }) }, context),
+      predict: withShift(predictorOf(make, slot), lseShift),
     };
+    slot.clear();
   }
 }
 

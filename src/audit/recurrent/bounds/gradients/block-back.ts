@@ -57,10 +57,10 @@ function chunksBack(context: WriterContext, most: number, isDelta: boolean): Blo
 }
 
 /**
- * The arithmetic of a backward pass token by token, which reads what was written as the forward stored it, and makes the states of that anew: whatever rounds,
- * rounds twice.
+ * The arithmetic of a backward pass token by token, which reads what was written as the forward stored it, and makes the states of that anew, from the
+ * first token on: whatever rounds, rounds twice.
  */
-function readAgain(context: WriterContext): WriterContext {
+export function readAgain(context: WriterContext): WriterContext {
   const { roundings } = context;
   const { unit, least } = roundings.of.state;
   const state = { ...roundings.of.state, unit: 2 * unit, least: 2 * least };

@@ -1,0 +1,164 @@
+"""A kernel of this process that answers the process protocol: `KernelHost`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .arrays import Framework, from_array, to_array
+from .safetensors import Array, read, write
+
+#: Whose laws are tried: softmax attention's, or those of a recurrence.
+Contract = Literal["attention", "recurrent"]
+
+#: The names of what a kernel returns as a tuple, by contract.
+RESULTS: Mapping[Contract, tuple[str, str]] = {
+    "attention": ("out", "lse"),
+    "recurrent": ("out", "final_state"),
+}
+
+#: A kernel: `kernel(q, k, v, *, scale, causal, window, softcap, **features)` gives the output, or the output and the LSE. A recurrence:
+#: `kernel(q, k, v, *, family, scale, normalisation, **features)` gives the output, or the output and the final state.
+Kernel = Callable[..., Any]
+
+
+class Declined(Exception):
+    """A kernel raises it for a problem that it does not take; NotImplementedError does as well."""
+
+
+@dataclass(frozen=True)
+class KernelHost:
+    """Runs a kernel on problems that come as files."""
+
+    kernel: Kernel
+    backward: Callable[..., Any] | None
+    framework: Framework
+    contract: Contract = "attention"
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry a request of the process protocol out; the answer to it. Never raises what the kernel raises."""
+        try:
+            write(request["output"], self.run(request))
+        except (Declined, NotImplementedError) as error:
+            return {
+                "id": request["id"],
+                "ok": False,
+                "unsupported": True,
+                "error": str(error) or "it declines",
+            }
+        except Exception as error:
+            return {"id": request["id"], "ok": False, "error": f"{type(error).__name__}: {error}"}
+        return {"id": request["id"], "ok": True}
+
+    def run(self, request: Mapping[str, Any]) -> dict[str, Array]:
+        """The tensors that a request wants."""
+        stored, _ = read(request["problem"])
+        tensors = {
+            name: from_array(_ranked(name, array, stored), self.framework)
+            for name, array in stored.items()
+        }
+        beside = {
+            key: value
+            for key, value in request.items()
+            if key not in ("id", "problem", "output", "wants", "contract")
+        }
+        # A gradient is named by d and the tensor that it is of.
+        wanted = [name[1:] for name in request.get("wants", ()) if name[1:] in tensors]
+        results = RESULTS[self.contract]
+        # What is differentiated, and by what: dO for O, and dS for the final state.
+        seeds = {name: tensors.pop(f"d{name}", None) for name in results}
+        if "final_state" in tensors:
+            raise ValueError("a problem has no final state")
+        if not wanted:
+            return _named(self.kernel(**tensors, **beside), results)
+        if self.backward is not None:
+            found = _named(self.kernel(**tensors, **beside), results)
+            given = {f"d{name}": seed for name, seed in seeds.items() if seed is not None}
+            grads = self.backward(**given, **tensors, **beside)
+            return {**found, **_named(grads, ("dq", "dk", "dv"))}
+        if self.framework == "torch":
+            return self._by_autograd(tensors, beside, seeds, wanted)
+        if self.framework == "jax":
+            return self._by_vjp(tensors, beside, seeds, wanted)
+        raise NotImplementedError(
+            "gradients of a NumPy kernel: give backward=, which returns dq, dk and dv"
+        )
+
+    def _by_autograd(
+        self,
+        tensors: dict[str, Any],
+        beside: dict[str, Any],
+        seeds: Mapping[str, Any],
+        wanted: Sequence[str],
+    ) -> dict[str, Array]:
+        import torch
+
+        leaves = {name: tensors[name].requires_grad_() for name in wanted}
+        made = self.kernel(**tensors, **beside)
+        of = _results(made, tuple(seeds))
+        pairs = [
+            (of[name], seed.to(of[name].dtype).reshape(of[name].shape))
+            for name, seed in seeds.items()
+            if seed is not None
+        ]
+        # A tensor that no result depends on has a gradient of zeros.
+        grads = torch.autograd.grad(
+            [result for result, _ in pairs],
+            list(leaves.values()),
+            [seed for _, seed in pairs],
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        found = _named(made, tuple(seeds))
+        for name, grad in zip(leaves, grads):
+            found[f"d{name}"] = to_array(grad, f"d{name}")
+        return found
+
+    def _by_vjp(
+        self,
+        tensors: dict[str, Any],
+        beside: dict[str, Any],
+        seeds: Mapping[str, Any],
+        wanted: Sequence[str],
+    ) -> dict[str, Array]:
+        import jax
+
+        given = [name for name, seed in seeds.items() if seed is not None]
+
+        def output(*leaves: Any) -> tuple[Any, Any]:
+            made = self.kernel(**{**tensors, **dict(zip(wanted, leaves))}, **beside)
+            of = _results(made, tuple(seeds))
+            return [of[name] for name in given], made
+
+        of, pull, made = jax.vjp(output, *(tensors[name] for name in wanted), has_aux=True)
+        found = _named(made, tuple(seeds))
+        into = [seeds[name].astype(one.dtype).reshape(one.shape) for name, one in zip(given, of)]
+        for name, grad in zip(wanted, pull(into)):
+            found[f"d{name}"] = to_array(grad, f"d{name}")
+        return found
+
+
+def _ranked(name: str, array: Array, stored: Mapping[str, Array]) -> Array:
+    """Q, K, V and dO with a batch, which a file may leave out; packed sequences have none: [total, heads, dim]."""
+    side = "k" if name in ("k", "v") else "q"
+    is_packed = f"cu_seqlens_{side}" in stored or "cu_seqlens" in stored
+    if name in ("q", "k", "v", "dout") and len(array.shape) == 3 and not is_packed:
+        return Array(array.dtype, (1, *array.shape), array.data)
+    return array
+
+
+def _results(made: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What a kernel returns: the first of `names`, a tuple of them in their order, or a mapping by name."""
+    if isinstance(made, Mapping):
+        return dict(made)
+    return dict(zip(names, made if isinstance(made, (tuple, list)) else (made,)))
+
+
+def _named(made: Any, names: Sequence[str]) -> dict[str, Array]:
+    """What a kernel returns, as arrays; what is None is left out."""
+    return {
+        name: to_array(value, name)
+        for name, value in _results(made, names).items()
+        if value is not None
+    }

@@ -1,0 +1,1 @@
+export { auditPrologue, type GivenPrologue, type JudgedPart } from './audit-prologue.js';
