@@ -314,6 +314,35 @@ def test_no_package_to_judge_is_told(monkeypatch):
         flashproof.judged_recurrent()
 
 
+def test_gates_that_a_kernel_makes_are_judged_by_what_they_are_made_of(fla):
+    made = {"A_log": draw(HEADS, seed=7), "dt_bias": draw(HEADS, seed=8)}
+    flags = {"use_gate_in_kernel": True, "use_beta_sigmoid_in_kernel": True}
+    given = problem({"g": "head", "beta": "beta"}, grad=True)
+    raw = {**given, "g": draw(BATCH, TOKENS, HEADS, seed=9), "beta": draw(BATCH, TOKENS, HEADS)}
+    with flashproof.judged_recurrent() as judged:
+        out, _ = fla.ops.fused_recurrent_gated_delta_rule(**raw, **made, **flags)
+        out.sum().backward()
+    (call,) = judged.calls
+    assert "softplus(a + dt_bias)" in " ".join(call.report.text.split())
+    assert call.gradients == () and "gates or write strengths" in call.gradients_not_judged
+    fla.ops.gated_delta_rule.DROPS_BIAS = True
+    with flashproof.judged_recurrent(on_fail="report") as judged:
+        fla.ops.fused_recurrent_gated_delta_rule(**raw, **made, **flags)
+    assert "dt_bias is left out" in judged.text
+    own = {"q": raw["q"], "k": raw["k"], "v": raw["v"], "a": raw["g"], "b": raw["beta"], **made}
+
+    def sigmoid_gating(A_log, a, dt_bias, q, k, v, b, scale=None):
+        names = {"g": a, "beta": b, "A_log": A_log, "dt_bias": dt_bias}
+        return fla.ops.fused_recurrent_gated_delta_rule(q, k, v, **names, **flags)
+
+    judged = flashproof.judged_recurrent(sigmoid_gating, family="gated-delta", on_fail="report")
+    judged(**own)
+    assert [one.status for one in judged.reports] == ["FAIL"]
+    fla.ops.gated_delta_rule.DROPS_BIAS = False
+    judged(**own)
+    assert [one.status for one in judged.reports] == ["FAIL", "PASS"]
+
+
 def mamba(groups=1, batch=1, grad=False):
     draws = {
         "x": draw(batch, TOKENS, HEADS, DIM),

@@ -38,6 +38,8 @@ WITHOUT_MEANING = (
     "safe_gate",
 )
 _DECAYS = ("g", "gk", "g_gamma")
+#: Flags of a kernel that makes its gates and write strengths itself.
+_MAKING = ("use_gate_in_kernel", "use_beta_sigmoid_in_kernel")
 
 
 @dataclass(frozen=True)
@@ -90,18 +92,21 @@ def refuse(name: str) -> ValueError:
 def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
     """What a call asks for by the names of flash-linear-attention. ValueError for what is no problem, in one line."""
     decays = [name for name in _DECAYS if not is_left_out(values.get(name))]
+    if not decays and not is_left_out(values.get("a")):
+        decays = ["g"]
     if len(decays) > 1:
         raise ValueError(f"{' and '.join(decays)} are given to a judged kernel; give one of them")
     decay: Any = decays[0] if decays else None
     if decay not in kernel.families:
         raise ValueError(f"{decay or 'no decay'} is given, by which the kernel is of no family")
     problem: dict[str, Any] = {"family": kernel.families[decay]}
+    tensors = {**_TENSORS, **_made_inputs(values)}
     gradients, others = {}, {}
     for name, value in values.items():
-        if is_left_out(value) or name in WITHOUT_MEANING or name == "g_gamma":
+        if is_left_out(value) or name in (*WITHOUT_MEANING, *_MAKING, "g_gamma"):
             continue
-        if name in _TENSORS:
-            own = _TENSORS[name]
+        if name in tensors:
+            own = tensors[name]
             problem[own] = _copied(value, name)
             gradients[name] = f"d{own}"
         elif name == "scale":
@@ -117,7 +122,31 @@ def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
     if decay == "g_gamma":
         problem["g"] = _each_token(values["g_gamma"], problem)
         others["g_gamma"] = "dg_gamma is a sum over tokens"
+    if tensors != _TENSORS:
+        why = "gradients are not judged beside gates or write strengths that the kernel makes"
+        gradients, others = {}, dict.fromkeys(gradients, why)
     return RecurrentCall(problem, gradients, others)
+
+
+def _made_inputs(values: Mapping[str, Any]) -> dict[str, str]:
+    """
+    What a kernel that makes its gates or write strengths makes them of, by the names of `audit_recurrent`.
+
+    Gates are −exp(A_log) softplus(a + dt_bias), write strengths the sigmoid of b: of flash-linear-attention's g and beta where a flag
+    says so, else of a and b by their own names.
+    """
+    found = {}
+    if not is_left_out(values.get("use_gate_in_kernel")):
+        found["g"] = "a"
+    elif not is_left_out(values.get("a")):
+        found["a"] = "a"
+    if found:
+        found.update({"A_log": "A_log", "dt_bias": "dt_bias"})
+    if not is_left_out(values.get("use_beta_sigmoid_in_kernel")):
+        found["beta"] = "b"
+    elif not is_left_out(values.get("b")):
+        found["b"] = "b"
+    return found
 
 
 def _copied(value: Any, name: str) -> Any:
