@@ -124,11 +124,19 @@ def audit_recurrent(
 
 def judge_recurrent_and_keep(given: Mapping[str, Any]) -> Report:
     """`audit_recurrent` of arguments by name, which keeps a problem that fails in the session's folder."""
+    return _request_by_name(given).report_or_keep()
+
+
+def keep_recurrent_failure(given: Mapping[str, Any]) -> str:
+    """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
+    return _request_by_name(given).keep_failure()
+
+
+def _request_by_name(given: Mapping[str, Any]) -> Request:
     results = ("q", "k", "v", "out", "final_state")
     outputs = {name: given.get(name) for name in results}
     beside = {name: value for name, value in given.items() if name not in (*results, "family")}
-    request = _request(outputs, given["family"], beside, "assert_recurrent", RecurrentArguments)
-    return request.report_or_keep()
+    return _request(outputs, given["family"], beside, "assert_recurrent", RecurrentArguments)
 
 
 def assert_recurrent(

@@ -261,6 +261,28 @@ def test_a_wrapped_function_judges_gradients_as_the_pass_ends(fla, kept):
     assert len(list(kept.iterdir())) == 1
 
 
+@pytest.mark.parametrize("name", ["chunk_simple_gla", "fused_recurrent_simple_gla"])
+def test_tensors_on_a_gpu_are_judged_there(fla, monkeypatch, kept, name):
+    """As if they were: the CPU is the device."""
+    from flashproof.recurrent import read_call
+    from flashproof.torch import judged_recurrences
+
+    monkeypatch.setattr(judged_recurrences, "lies_on_device", lambda _: True)
+    monkeypatch.setattr(read_call, "_copied", lambda value, name: value.detach().clone())
+    module, beside = WRITES[name]
+    given = problem(beside, torch.bfloat16)
+    functions = sys.modules[f"fla.ops.{module}"]
+    with flashproof.judged_recurrent() as judged:
+        getattr(functions, name)(**given, output_final_state=True)
+    (call,) = judged.calls
+    assert call.report.decided_by == "device" and "bfloat16 q [2, 24, 2, 8]" in call.problem
+    fla.ops.recurrence.Faults.output = 1.02
+    with flashproof.judged_recurrent(on_fail="report") as judged:
+        getattr(functions, name)(**given)
+    assert judged.failures and judged.failures[0].report.status == "FAIL"
+    assert "Again: python -m flashproof audit " in judged.text and len(list(kept.iterdir())) == 1
+
+
 def test_calls_can_be_left_out(fla):
     with flashproof.judged_recurrent(most_calls=1, false_alarm_rate=1e-6) as judged:
         for _ in range(3):
@@ -290,6 +312,35 @@ def test_no_package_to_judge_is_told(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match="fla.*; give the function to judge, and its family"):
         flashproof.judged_recurrent()
+
+
+def test_gates_that_a_kernel_makes_are_judged_by_what_they_are_made_of(fla):
+    made = {"A_log": draw(HEADS, seed=7), "dt_bias": draw(HEADS, seed=8)}
+    flags = {"use_gate_in_kernel": True, "use_beta_sigmoid_in_kernel": True}
+    given = problem({"g": "head", "beta": "beta"}, grad=True)
+    raw = {**given, "g": draw(BATCH, TOKENS, HEADS, seed=9), "beta": draw(BATCH, TOKENS, HEADS)}
+    with flashproof.judged_recurrent() as judged:
+        out, _ = fla.ops.fused_recurrent_gated_delta_rule(**raw, **made, **flags)
+        out.sum().backward()
+    (call,) = judged.calls
+    assert "softplus(a + dt_bias)" in " ".join(call.report.text.split())
+    assert call.gradients == () and "gates or write strengths" in call.gradients_not_judged
+    fla.ops.gated_delta_rule.DROPS_BIAS = True
+    with flashproof.judged_recurrent(on_fail="report") as judged:
+        fla.ops.fused_recurrent_gated_delta_rule(**raw, **made, **flags)
+    assert "dt_bias is left out" in judged.text
+    own = {"q": raw["q"], "k": raw["k"], "v": raw["v"], "a": raw["g"], "b": raw["beta"], **made}
+
+    def sigmoid_gating(A_log, a, dt_bias, q, k, v, b, scale=None):
+        names = {"g": a, "beta": b, "A_log": A_log, "dt_bias": dt_bias}
+        return fla.ops.fused_recurrent_gated_delta_rule(q, k, v, **names, **flags)
+
+    judged = flashproof.judged_recurrent(sigmoid_gating, family="gated-delta", on_fail="report")
+    judged(**own)
+    assert [one.status for one in judged.reports] == ["FAIL"]
+    fla.ops.gated_delta_rule.DROPS_BIAS = False
+    judged(**own)
+    assert [one.status for one in judged.reports] == ["FAIL", "PASS"]
 
 
 def mamba(groups=1, batch=1, grad=False):

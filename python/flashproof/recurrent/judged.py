@@ -102,11 +102,12 @@ def judged_recurrent(
         chunk_gated_delta_rule = judged_recurrent(chunk_gated_delta_rule, family="gated-delta")
 
     The kernel has the arguments of flash-linear-attention's functions by their names (`q`, `k`, `v`, `g`, `gk` or `g_gamma`, `beta`,
-    `scale`, `initial_state`, `cu_seqlens`, `use_qk_l2norm_in_kernel`, `head_first`, `state_v_first`), of which it may lack some. It
-    gives the output, or the output and the final state (or None). A call that fails raises as `assert_recurrent` does; with
-    `on_fail="report"` none does, and `reports` and `passed` of what is returned say what was found. ValueError for a call with
-    another argument that may change what is computed, before the kernel runs. Gradients of tensors of PyTorch are judged as the
-    first backward pass through a call ends, which raises there; `not_judged` says what of them is not. They stay as they are.
+    `scale`, `initial_state`, `cu_seqlens`, `use_qk_l2norm_in_kernel`, `head_first`, `state_v_first`, `use_gate_in_kernel`,
+    `use_beta_sigmoid_in_kernel`), or `a`, `b`, `A_log` and `dt_bias` of gates that it makes; it may lack some. It gives the output,
+    or the output and the final state (or None). A call that fails raises as `assert_recurrent` does; with `on_fail="report"` none
+    does, and `reports` and `passed` of what is returned say what was found. ValueError for a call with another argument that may
+    change what is computed, before the kernel runs. Gradients of tensors of PyTorch are judged as the first backward pass through a
+    call ends, which raises there; `not_judged` says what of them is not. They stay as they are.
 
     Without a function it is a context in which flash-linear-attention's and mamba_ssm's own functions are judged:
 

@@ -122,6 +122,8 @@ def _posed(
         return "options are those of the command line"
     if given.get("premises") not in (None, "chunked", "fla"):
         return f"the device judges no premises {given.get('premises')!r}"
+    if any(given.get(name) is not None for name in ("A_log", "a", "b")):
+        return "the device judges no kernels that make their gates"
     if any(given.get(name) is not None for name in Mamba2Arguments.__optional_keys__):
         return "it has arguments of mamba2"
     posed = _canonical(tensors, given)

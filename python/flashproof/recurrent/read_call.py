@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arrays import to_array
+from ..arrays import check_tensors, to_array
 from ..safetensors import Array
 from .kernels import Kernel
 
@@ -38,6 +38,8 @@ WITHOUT_MEANING = (
     "safe_gate",
 )
 _DECAYS = ("g", "gk", "g_gamma")
+#: Flags of a kernel that makes its gates and write strengths itself.
+_MAKING = ("use_gate_in_kernel", "use_beta_sigmoid_in_kernel")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class RecurrentCall:
         """The problem in a few words."""
         names = ("q", "v") if "q" in self.problem else ("x", "B")
         sizes = [f"{name} {list(self.problem[name].shape)}" for name in names]
-        return f"{self.problem['family']} {self.problem[names[0]].dtype} {', '.join(sizes)}"
+        dtype = str(self.problem[names[0]].dtype).removeprefix("torch.")
+        return f"{self.problem['family']} {dtype} {', '.join(sizes)}"
 
     def outputs(self, values: Mapping[str, Any], made: Any) -> dict[str, Any]:
         """The output and the final state, None where there is none, of what the kernel gave."""
@@ -89,19 +92,22 @@ def refuse(name: str) -> ValueError:
 def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
     """What a call asks for by the names of flash-linear-attention. ValueError for what is no problem, in one line."""
     decays = [name for name in _DECAYS if not is_left_out(values.get(name))]
+    if not decays and not is_left_out(values.get("a")):
+        decays = ["g"]
     if len(decays) > 1:
         raise ValueError(f"{' and '.join(decays)} are given to a judged kernel; give one of them")
     decay: Any = decays[0] if decays else None
     if decay not in kernel.families:
         raise ValueError(f"{decay or 'no decay'} is given, by which the kernel is of no family")
     problem: dict[str, Any] = {"family": kernel.families[decay]}
+    tensors = {**_TENSORS, **_made_inputs(values)}
     gradients, others = {}, {}
     for name, value in values.items():
-        if is_left_out(value) or name in WITHOUT_MEANING or name == "g_gamma":
+        if is_left_out(value) or name in (*WITHOUT_MEANING, *_MAKING, "g_gamma"):
             continue
-        if name in _TENSORS:
-            own = _TENSORS[name]
-            problem[own] = to_array(value, name)
+        if name in tensors:
+            own = tensors[name]
+            problem[own] = _copied(value, name)
             gradients[name] = f"d{own}"
         elif name == "scale":
             problem["scale"] = value
@@ -114,14 +120,49 @@ def read_fla_call(kernel: Kernel, values: Mapping[str, Any]) -> RecurrentCall:
         if name not in problem:
             raise ValueError(f"{name} is not given to a judged kernel; give it")
     if decay == "g_gamma":
-        problem["g"] = _each_token(to_array(values["g_gamma"], "g_gamma"), problem)
+        problem["g"] = _each_token(values["g_gamma"], problem)
         others["g_gamma"] = "dg_gamma is a sum over tokens"
+    if tensors != _TENSORS:
+        why = "gradients are not judged beside gates or write strengths that the kernel makes"
+        gradients, others = {}, dict.fromkeys(gradients, why)
     return RecurrentCall(problem, gradients, others)
 
 
-def _each_token(decays: Array, problem: Mapping[str, Any]) -> Array:
+def _made_inputs(values: Mapping[str, Any]) -> dict[str, str]:
+    """
+    What a kernel that makes its gates or write strengths makes them of, by the names of `audit_recurrent`.
+
+    Gates are −exp(A_log) softplus(a + dt_bias), write strengths the sigmoid of b: of flash-linear-attention's g and beta where a flag
+    says so, else of a and b by their own names.
+    """
+    found = {}
+    if not is_left_out(values.get("use_gate_in_kernel")):
+        found["g"] = "a"
+    elif not is_left_out(values.get("a")):
+        found["a"] = "a"
+    if found:
+        found.update({"A_log": "A_log", "dt_bias": "dt_bias"})
+    if not is_left_out(values.get("use_beta_sigmoid_in_kernel")):
+        found["beta"] = "b"
+    elif not is_left_out(values.get("b")):
+        found["b"] = "b"
+    return found
+
+
+def _copied(value: Any, name: str) -> Any:
+    """A tensor as it is now: on the GPU where it lies there, else as an array. TypeError for what is none."""
+    if getattr(value, "is_cuda", False):
+        check_tensors({name: value})
+        return value.detach().clone()
+    return to_array(value, name)
+
+
+def _each_token(decays: Any, problem: Mapping[str, Any]) -> Any:
     """Decays of heads as those of every token."""
     if problem.get("layout") == "bhtd" or len(decays.shape) != 1:
         raise ValueError(f"g_gamma has {list(decays.shape)}; give one number for each head")
     batch, tokens = problem["q"].shape[:2]
-    return Array(decays.dtype, (batch, tokens, *decays.shape), decays.data * (batch * tokens))
+    if not isinstance(problem["q"], Array):
+        return decays.detach().expand(batch, tokens, -1).clone()
+    own = to_array(decays, "g_gamma")
+    return Array(own.dtype, (batch, tokens, *own.shape), own.data * (batch * tokens))

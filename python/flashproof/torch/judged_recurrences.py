@@ -6,20 +6,23 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from ..arguments import RecurrentJudgingArguments, check_names
 from ..dump import Premises
-from ..recurrences import judge_recurrent_and_keep
+from ..recurrences import judge_recurrent_and_keep, keep_recurrent_failure
 from ..recurrent.arguments import values_of
 from ..recurrent.carry_out import AwaitedGradients, carry_out, read
 from ..recurrent.kernels import PUBLIC_KERNELS, Kernel
+from ..recurrent.on_device import audit_recurrent_on_device
 from ..recurrent.read_call import RecurrentCall
 from ..report import Report
 from .backward import Backward, is_within_transform
 from .callers import caller
+from .calls import lies_on_device
 from .hooks import import_functions, replace_everywhere
 from .problem import NotJudgedError
 from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning
@@ -164,10 +167,26 @@ class JudgedRecurrences(JudgedCalls):
     def _report(self, call: RecurrentCall, results: Any, premises: Premises | None) -> Report:
         """The report of results; NotJudgedError where it is neither a pass nor a failure."""
         problem = {**call.problem, **results, **self._settings, "premises": premises}
-        report = judge_recurrent_and_keep(problem)
+        on_device = _on_device(problem)
+        if on_device is None:
+            report = judge_recurrent_and_keep(problem)
+        else:
+            report = audit_recurrent_on_device(**on_device)
+            if report.status == "FAIL":
+                report = replace(report, command=keep_recurrent_failure(problem))
         if report.status == "NOT JUDGED":
             raise NotJudgedError(report.sentence)
         return report
+
+
+def _on_device(problem: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by which a problem is judged where its tensors lie, as one of any correct kernel; None for the CPU's."""
+    q = problem.get("q")
+    if not isinstance(q, torch.Tensor) or not lies_on_device(q) or "dout" in problem:
+        return None
+    # A kernel that goes token by token is not judged as such there.
+    premises = None if problem["premises"] == "recurrent" else problem["premises"]
+    return {**problem, "premises": premises}
 
 
 def _form(kernel: Kernel, values: dict[str, Any]) -> Premises | None:

@@ -1,6 +1,11 @@
 import functools
 
+import torch
+
 from .recurrence import recurrence
+
+#: A fault that a test may plant.
+DROPS_BIAS = False
 
 
 def _dispatched(function):
@@ -29,6 +34,11 @@ def fused_recurrent_gated_delta_rule(q, k, v, g=None, gk=None, gv=None, beta=Non
                                      A_log=None, dt_bias=None, use_beta_sigmoid_in_kernel=False,
                                      allow_neg_eigval=False, state_v_first=False, cu_seqlens=None,
                                      **kwargs):  # fmt: skip
+    if use_gate_in_kernel:
+        bias = 0 if dt_bias is None or DROPS_BIAS else dt_bias
+        g = -A_log.exp() * torch.nn.functional.softplus(g + bias)
+    if use_beta_sigmoid_in_kernel:
+        beta = beta.sigmoid()
     return recurrence(q, k, v, g if gk is None else gk, beta, scale, initial_state,
                       output_final_state, use_qk_l2norm_in_kernel, cu_seqlens)  # fmt: skip
 
