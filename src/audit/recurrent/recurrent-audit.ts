@@ -1,3 +1,4 @@
+import { makesGates } from '../../../oracles/index.js';
 import {
   recurrentQuantities,
   recurrentQuantityNames,
@@ -168,18 +169,18 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
 
 /** @throws RequestError for gradients of Mamba-2, and beside gates that are made, that are not judged */
 function refuseGradients(
-  { mamba2, gateInputs, strengthLogits }: RecurrentProblem,
+  problem: RecurrentProblem,
   { batch }: RecurrentShape,
   given: GivenRecurrences,
 ): void {
   const gradient = given.find(({ name }) => recurrentQuantities[name].isGradient);
-  if (mamba2?.z && gradient)
+  if (problem.mamba2?.z && gradient)
     throw new RequestError(
       `gradients beside a gate z are not judged, and ${gradient.name} is one; leave z out, and give the gradient before the gate as dout`,
     );
-  if ((gateInputs ?? strengthLogits) && gradient)
+  if (makesGates(problem) && gradient)
     throw new RequestError(
-      `gradients beside A_log or b are not judged, and ${gradient.name} is one; give g and beta`,
+      `gradients beside A_log, b or gates of base 2 are not judged, and ${gradient.name} is one; give g and beta`,
     );
   const sum = given.find(({ name }) => recurrentQuantities[name].of === 'heads');
   if (batch > 1 && sum)

@@ -59,7 +59,7 @@ describe('kernels that make gates and write strengths', () => {
     const gradientInputs = { dout: zeros(problem.v.shape) };
     const judge = (results: object) => () => auditRecurrent(problem, { results, gradientInputs });
     expect(judge({ dv: zeros(problem.v.shape) })).toThrow(
-      'gradients beside A_log or b are not judged, and dv is one; give g and beta',
+      'gradients beside A_log, b or gates of base 2 are not judged, and dv is one; give g and beta',
     );
     expect(judge({ dg: zeros([1, 150, 4]) })).toThrow(
       'there is dg, which gated-delta here has not',
