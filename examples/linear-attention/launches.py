@@ -57,6 +57,10 @@ class Launches:
         self.held.append(tensor)
         return self.names.setdefault(storage_of(tensor), numbered)
 
+    def tensor_of(self, name):
+        """The tensor of a name."""
+        return next(one for one in self.held if self.names[storage_of(one)] == name)
+
     def launched(self, compiled, grid, arguments):
         import torch
 

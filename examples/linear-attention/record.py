@@ -56,11 +56,14 @@ def kernel_of(form, family):
     return function, "gk" if (form, family) == ("recurrent", "gla") else "g"
 
 
-def contract_of(metadata, inputs, gate, results):
-    """What a form computes: settings, and tensors by the contract's names."""
+def contract_of(metadata, inputs, gate, results, decays=None):
+    """What a form computes: settings, and tensors by the contract's names. Decays of heads, of retention, are exponents of 2 in chunks."""
     settings = {"kind": "recurrent", "family": metadata["family"], "scale": float(metadata["scale"])}
     names = {gate: "g"}
     views = {names.get(name, name): (tensor,) for name, tensor in inputs.items()}
+    if decays is not None:
+        settings["gate_base"] = 2
+        views["g_gamma"] = (decays,)
     return settings, views | dict(zip(("out", "final_state"), ((one,) for one in results)))
 
 
@@ -105,8 +108,10 @@ def main():
         launches = Launches(options.to / f"{path.stem}-{options.form}", inputs=inputs)
         with torch.no_grad():
             out, state = function(**inputs, scale=float(metadata["scale"]), output_final_state=True)
-        if metadata["family"] != "retention":  # fla gives it decays that are rounded, which no contract has a word for
-            launches.write_contract(*contract_of(metadata, inputs, gate, (out, state)))
+        is_retention = metadata["family"] == "retention"  # fla makes its decays itself; its recurrent form gives a sum of the launch's output
+        if not is_retention or options.form == "chunk":
+            decays = launches.tensor_of("g_gamma") if is_retention else None
+            launches.write_contract(*contract_of(metadata, inputs, gate, (out, state), decays))
         counts = {name: (equal_bits(one, given[f"{options.form}.{name}"]), one.numel()) for name, one in (("out", out), ("final_state", state))}
         agreement = ", ".join(f"{name} {same:,} of {all:,}" for name, (same, all) in counts.items())
         print(f"{path.stem}: {len(launches.folders)} launches; equal bits: {agreement}; {launches.findings} findings", flush=True)

@@ -74,18 +74,25 @@ function strengthsOf(logits: Tensor): ErringTensor {
   });
 }
 
-/** Whether a problem has, in the place of gates or write strengths, what a kernel makes them of. */
-export const makesGates = ({ gateInputs, strengthLogits }: RecurrentProblem): boolean =>
-  gateInputs !== undefined || strengthLogits !== undefined;
+/** Gates of base 2 as natural logarithms: ln 2 and the product round. */
+function naturalGates(gates: Tensor): ErringTensor {
+  const given = decodeTensor(gates);
+  return made(gates.shape, (i) => ({ value: given[i] * Math.LN2, error: 3 * u }));
+}
+
+/** Whether a problem has, in the place of gates or write strengths, what a kernel makes them of, or gates of base 2. */
+export const makesGates = ({ gateInputs, gateBase, strengthLogits }: RecurrentProblem): boolean =>
+  gateInputs !== undefined || gateBase === 2 || strengthLogits !== undefined;
 
 /**
- * The recurrence of a problem whose gates or write strengths are made: with these as tensors of fp64, and what they err by.
+ * The recurrence of a problem whose gates or write strengths are made, or of base 2: with these as tensors of fp64, and what they err by.
  * @throws RequestError for tensors that do not fit together, and for numbers that are not finite or out of range
  */
 export function gateRecurrence(problem: RecurrentProblem): RecurrentProblem {
   recurrentShape(problem);
-  const { gateInputs, strengthLogits, ...rest } = problem;
-  const gates = gateInputs && gatesOf(gateInputs);
+  const { gateInputs, gateBase, strengthLogits, ...rest } = problem;
+  const binary = gateBase === 2 && problem.g ? naturalGates(problem.g) : undefined;
+  const gates = gateInputs ? gatesOf(gateInputs) : binary;
   const strengths = strengthLogits && strengthsOf(strengthLogits);
   return {
     ...rest,

@@ -98,7 +98,9 @@ export function recurrentGradients(
   if (mamba2?.z)
     throw new RequestError('there are no exact gradients beside a gate z; leave z out');
   if (makesGates(problem))
-    throw new RequestError('there are no exact gradients beside A_log or b; give g and beta');
+    throw new RequestError(
+      'there are no exact gradients beside A_log, b or gates of base 2; give g and beta',
+    );
   if (mamba2) {
     const { plain, steps } = mamba2Recurrence(problem, mamba2);
     const { shape: sizes, quantities: ofPlain } = recurrentGradients(plain, inputs, options);

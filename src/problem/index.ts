@@ -113,6 +113,7 @@ export {
   recurrentTensorName,
   softplusThreshold,
   usualStepLimit,
+  withHeadGates,
   type GateInputs,
   type Mamba2Inputs,
   type Decay,

@@ -6,10 +6,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { emulateRecurrence, findRecurrentModel } from '../../kernels/index.js';
 import type { Tensor } from '../../src/formats/index.js';
 import { writeRawTensors } from '../../src/io/index.js';
-import type { RecurrentProblem } from '../../src/problem/index.js';
+import { withHeadGates, type RecurrentProblem } from '../../src/problem/index.js';
 import type { RecurrentReport } from '../../src/report/json/index.js';
 import { validateFileReport } from '../../src/report/validation/index.js';
 import { madeGateProblem } from '../setup/made-gates.js';
+import { tensor } from '../setup/problems.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-audit-made-gates-'));
@@ -22,6 +23,7 @@ async function written(
   name: string,
   problem: RecurrentProblem,
   more: Readonly<Record<string, Tensor | null | undefined>> = {},
+  notes: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const arithmetic = findRecurrentModel('naive-recurrent')!.arithmetic(problem);
   const { out, final_state } = emulateRecurrence(problem, arithmetic);
@@ -51,6 +53,7 @@ async function written(
     family: problem.family,
     normalisation: '1e-6',
     cu_seqlens: cuSeqlens!.join(','),
+    ...notes,
   });
   return path;
 }
@@ -95,6 +98,39 @@ describe('an audit of a file without gates, but with what they are made of', () 
     const path = await written('fault', gated, { out, final_state: null });
     const { status, stdout } = await runInProcess('audit', path);
     expect([status, stdout.split('.')[0]]).toEqual([1, 'FAIL: dt_bias is left out']);
+  });
+
+  it('takes decays of heads as exponents of 2, where the file says so', async () => {
+    const rest: { -readonly [Key in keyof RecurrentProblem]: RecurrentProblem[Key] } = { ...gated };
+    delete rest.gateInputs;
+    delete rest.strengthLogits;
+    const gamma = tensor('fp32', [2], (i) => -0.1 * (i + 1));
+    const problem = withHeadGates({ ...rest, family: 'retention' }, gamma);
+    const arithmetic = findRecurrentModel('chunked')!.arithmetic(problem);
+    const { out, final_state } = emulateRecurrence({ ...problem, gateBase: 2 }, arithmetic);
+    const tensors = {
+      A_log: null,
+      a: null,
+      dt_bias: null,
+      b: null,
+      g_gamma: gamma,
+      out,
+      final_state,
+    };
+    const named = async (name: string, notes: Readonly<Record<string, string>>) => {
+      const path = await written(name, gated, tensors, { family: 'retention', ...notes });
+      const { status, stdout } = await runInProcess('audit', path);
+      return [status, stdout.replaceAll(/\s+/g, ' ').split('.')[0]];
+    };
+    expect(await named('binary', { gate_base: '2' })).toEqual([
+      0,
+      expect.stringContaining('PASS: the output and the final state'),
+    ]);
+    expect(await named('natural', {})).toEqual([1, 'FAIL: gates are exponents of 2 instead of e']);
+    const path = await written('other', gated, tensors, { family: 'retention', gate_base: '10' });
+    expect(await refusal('audit', path)).toMatch(
+      /gate_base is "10"; give 2 or e, of which gates are exponents/,
+    );
   });
 
   it('refuses gates beside what they are made of, and one without the other', async () => {

@@ -1,8 +1,9 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
 import type { Certificate } from '../../src/jobs/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
@@ -74,6 +75,35 @@ describe("the certificate of SGLang's decode of gated delta rules", () => {
   it('is none of a contract whose dt_bias is that of another head', async () => {
     const dtBias = { tensor: 'dt_bias', shape: [2], strides: [0], offset: 1 };
     expect((await certify(changed(null, { dt_bias: dtBias }))).status).toBe('refuted');
+  });
+
+  it('speaks of the slots of a pool that the contract names, and of no others', async () => {
+    const path = changed(null);
+    const tensors = join(dirname(path), 'tensors.safetensors');
+    const file = await openTensorFile(tensors);
+    const all: RawTensor[] = [];
+    for (const { name, dtype, shape } of file.entries.values()) {
+      const bytes = await file.readBytes(name);
+      const isPool = name === 'h0_source';
+      // Another request's state behind those of the three.
+      const longer = isPool
+        ? Uint8Array.from({ length: bytes.length + 4096 }, (_, i) => bytes[i] ?? 0)
+        : bytes;
+      all.push({ name, dtype, shape: isPool ? [4, ...shape.slice(1)] : shape, bytes: longer });
+    }
+    await file.close();
+    await writeRawTensors(tensors, all);
+    const { status, silent } = await certify(path);
+    expect([status, silent]).toEqual([
+      'certified',
+      expect.arrayContaining(['1,024 elements of h0_source, which the contract does not name']),
+    ]);
+    // No state is stored.
+    const unstored = await certify(changed([/(setp\.lt\.s32 \t%p12, )%r284, 0;/, '$1 %r284, 9;']));
+    expect([unstored.status, unstored.reasons]).toEqual([
+      'refuted',
+      expect.arrayContaining(['3,072 elements of h0_source are not written']),
+    ]);
   });
 
   it('asks for both of A_log and a, and for gates once', async () => {

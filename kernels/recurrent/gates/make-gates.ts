@@ -5,6 +5,7 @@ import {
   type RecurrentProblem,
 } from '../../../src/problem/index.js';
 import type { RecurrentRounding } from '../arithmetic.js';
+import { mapped } from '../faults/tensors.js';
 import { kernelSteps } from '../mamba2/steps.js';
 import type { GateChange } from './change.js';
 
@@ -73,12 +74,15 @@ function strengthsOf(
 
 /** The recurrence that a kernel runs for a problem whose gates or write strengths it makes. */
 export function withMadeGates(
-  { gateInputs, strengthLogits, ...rest }: RecurrentProblem,
+  { gateInputs, gateBase, strengthLogits, ...rest }: RecurrentProblem,
   rounding: RecurrentRounding,
   change: GateChange = {},
 ): RecurrentProblem {
+  // Units take powers of 2: nothing is rounded there that is not of gates of e.
+  const binary = gateBase === 2 ? rest.g : undefined;
   return {
     ...rest,
+    ...(binary && { g: mapped(binary, (x) => x * Math.LN2) }),
     ...(gateInputs && { g: gatesOf(gateInputs, rounding, change) }),
     ...(strengthLogits && { beta: strengthsOf(strengthLogits, rounding, change.strength) }),
   };

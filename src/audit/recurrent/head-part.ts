@@ -131,7 +131,7 @@ export function cutProblem(
   for (const { end } of sequences) ends.add(end);
   ends.add(batch * tokens);
   const { family, q, k, v, g, beta, scale, firstHead, normalisation, mamba2 } = problem;
-  const { gateInputs, strengthLogits } = problem;
+  const { gateInputs, gateBase, strengthLogits } = problem;
   return {
     family,
     ...(scale === undefined ? {} : { scale }),
@@ -141,6 +141,7 @@ export function cutProblem(
     k: flat(k),
     v: flat(v),
     ...(g ? { g: flat(g) } : {}),
+    ...(gateBase ? { gateBase } : {}),
     ...(beta ? { beta: flat(beta) } : {}),
     ...(gateInputs ? { gateInputs: { ...gateInputs, a: flat(gateInputs.a) } } : {}),
     ...(strengthLogits ? { strengthLogits: flat(strengthLogits) } : {}),

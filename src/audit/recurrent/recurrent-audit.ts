@@ -1,3 +1,4 @@
+import { makesGates } from '../../../oracles/index.js';
 import {
   recurrentQuantities,
   recurrentQuantityNames,
@@ -184,19 +185,19 @@ function drawsOf({ batch, tokens, valueHeads, keyDim, valueDim }: RecurrentShape
 /** Why a quantity of a problem is not judged: a clause on all such quantities, and what to say to whoever gives this one; null where it is. */
 export function whyUnjudged(
   name: RecurrentQuantityName,
-  { mamba2, gateInputs, strengthLogits }: RecurrentProblem,
+  problem: RecurrentProblem,
   { batch }: Pick<RecurrentShape, 'batch'>,
 ): { readonly reason: string; readonly refusal: string } | null {
   const { isGradient, of } = recurrentQuantities[name];
-  if (mamba2?.z && isGradient) {
+  if (problem.mamba2?.z && isGradient) {
     const reason = 'gradients beside a gate z are not judged';
     return {
       reason,
       refusal: `${reason}, and ${name} is one; leave z out, and give the gradient before the gate as dout`,
     };
   }
-  if ((gateInputs ?? strengthLogits) && isGradient) {
-    const reason = 'gradients beside A_log or b are not judged';
+  if (makesGates(problem) && isGradient) {
+    const reason = 'gradients beside A_log, b or gates of base 2 are not judged';
     return { reason, refusal: `${reason}, and ${name} is one; give g and beta` };
   }
   if (batch <= 1 || of !== 'heads') return null;

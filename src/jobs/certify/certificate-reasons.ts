@@ -1,6 +1,7 @@
 import { formatGroupedCount, plainText } from '../../words/index.js';
 import type { AttentionContract, LaunchContract } from '../launch/contract-of-launch.js';
 import type { AlgebraCertificate, Certificate, OutputCertificate } from './certificate.js';
+import { unnamed, unwrittenOf } from './contract-values.js';
 import type { FollowedRun } from './followed-run.js';
 
 /** The parts of a certificate that decide its status. */
@@ -21,12 +22,14 @@ function ifAny(count: number, one: string, clause: string): readonly string[] {
 }
 
 /** What an output lacks by itself. */
-function missingOf({
-  name: plain,
-  coverage,
-}: Pick<OutputCertificate, 'name' | 'coverage'>): readonly string[] {
-  const name = plainText(plain);
-  const { meaning, lost, decided, unwritten } = coverage;
+function missingOf(
+  output: Pick<OutputCertificate, 'name' | 'coverage'>,
+  followed: FollowedRun,
+  contract: LaunchContract | null,
+): readonly string[] {
+  const name = plainText(output.name);
+  const { meaning, lost, decided } = output.coverage;
+  const unwritten = unwrittenOf(output, followed, contract);
   const holes = [
     ...ifAny(lost, 'element', `of ${name} are lost`),
     ...ifAny(unwritten, 'element', `of ${name} are not written`),
@@ -108,9 +111,10 @@ function refutedClause(
 export function algebraReasons(
   outputs: readonly Pick<OutputCertificate, 'name' | 'coverage' | 'overflowed'>[],
   { algebra, uncompared: known }: Pick<Certificate, 'algebra' | 'uncompared'>,
-  { unfollowed }: FollowedRun,
+  followed: FollowedRun,
   contract: LaunchContract | null,
 ): CertificateReasons {
+  const { unfollowed } = followed;
   return {
     refuting: [
       ...(algebra ?? []).flatMap((one) => (one.holds ? [] : [refutedClause(one, contract)])),
@@ -128,7 +132,7 @@ export function algebraReasons(
         ({ name, dtype }) =>
           `values of ${plainText(name)} are not followed, which are ${plainText(dtype)}`,
       ),
-      ...outputs.flatMap(missingOf),
+      ...outputs.flatMap((output) => missingOf(output, followed, contract)),
       ...(contract === null ? [] : uncompared(algebra ?? [], known, contract)),
     ],
   };
@@ -193,31 +197,6 @@ export function reasonsOf(
       ),
     ],
   };
-}
-
-/** What of an output the contract does not name, in a clause. */
-function unnamed(
-  { name, shape }: Pick<OutputCertificate, 'name' | 'shape'>,
-  { outputs }: LaunchContract,
-): readonly string[] {
-  const views = outputs.filter(({ tensor }) => tensor === name);
-  if (views.length === 0)
-    return [`what ${plainText(name)} is to be, which the contract does not name`];
-  const named = new Set<number>();
-  for (const { shape: sizes, elementOf } of views) {
-    const [batch, heads, rows, columns] = sizes;
-    for (let i = 0; i < batch * heads * rows * columns; i++) {
-      const row = Math.floor(i / columns);
-      const head = Math.floor(row / rows);
-      named.add(elementOf(Math.floor(head / heads), head % heads, row % rows, i % columns));
-    }
-  }
-  const all = shape.reduce((product, size) => product * size, 1);
-  return ifAny(
-    all - named.size,
-    'element',
-    `of ${plainText(name)}, which the contract does not name`,
-  );
 }
 
 /** What a certificate does not speak of, a clause each. */

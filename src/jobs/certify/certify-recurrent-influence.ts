@@ -26,6 +26,7 @@ const rowNames: Readonly<Record<RecurrentRole, string>> = {
   a: 'a',
   dt_bias: 'dt_bias',
   b: 'b',
+  g_gamma: 'g_gamma',
   initial_state: 'initial state',
 };
 
@@ -46,7 +47,7 @@ function groupsOf(
   tokens: number,
 ): readonly [what: string | null, count: number] {
   if (role === 'initial_state') return ['sequence', sequences];
-  return role === 'A_log' || role === 'dt_bias' ? [null, 1] : ['token', tokens];
+  return ['A_log', 'dt_bias', 'g_gamma'].includes(role) ? [null, 1] : ['token', tokens];
 }
 
 function labelRows(
@@ -116,7 +117,7 @@ function reachesOf(
   const withRows = (set: number, roles: readonly RecurrentRole[], row: number) =>
     roles.reduce((all, role) => sets.union(all, sets.of(labels.of(role, row))), set);
   const withGates = (set: number, row: number, head: number) =>
-    withRows(withRows(set, ['g', 'a'], row), ['A_log', 'dt_bias'], head);
+    withRows(withRows(set, ['g', 'a'], row), ['A_log', 'dt_bias', 'g_gamma'], head);
   const states = sequences.flatMap(({ first, end }, sequence) =>
     Array.from({ length: valueHeads }, (_, head): Reach => {
       const begun = withRows(none, ['initial_state'], sequence * valueHeads + head);

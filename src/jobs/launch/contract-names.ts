@@ -47,7 +47,7 @@ export const givenQuantities: readonly Quantity[] = [
 /** The inputs that a contract of a recurrence may have, and the results that one may name. */
 export const recurrentInputs = [
   ...(['q', 'k', 'v', 'g', 'beta'] as const),
-  ...(['A_log', 'a', 'dt_bias', 'b'] as const),
+  ...(['A_log', 'a', 'dt_bias', 'b', 'g_gamma'] as const),
   ...(['initial_state', 'cu_seqlens'] as const),
 ] as const;
 export const recurrentResults = [

@@ -2,6 +2,7 @@ import {
   plainRecurrentFamilies,
   recurrentQuantityShape,
   recurrentShape,
+  withHeadGates,
   type GateInputs,
   type RecurrentFamily,
   type RecurrentProblem,
@@ -109,7 +110,7 @@ function problemOf(
   };
   const ends = placed('cu_seqlens');
   const [scale, epsilon] = ['scale', 'qk_norm_epsilon'].map((name) => file.notes.get(name));
-  return {
+  const problem: RecurrentProblem = {
     family: familyOf(file),
     q: tensor('q')!,
     k: tensor('k')!,
@@ -122,7 +123,10 @@ function problemOf(
     ...ifGiven('scale', scale && Number(scale)),
     ...ifGiven('cuSeqlens', ends && wholeNumbers(ends.tensor, 'cu_seqlens', viewBytes(ends))),
     ...ifGiven('normalisation', epsilon && { epsilon: Number(epsilon) }),
+    ...(file.notes.has('gate_base') && { gateBase: 2 as const }),
   };
+  const headGates = tensor('g_gamma');
+  return headGates ? withHeadGates(problem, headGates) : problem;
 }
 
 /** The sizes of a result: batch entries or sequences, heads, tokens or key dimensions, columns. */

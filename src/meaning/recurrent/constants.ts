@@ -27,9 +27,9 @@ export function hasGates({ family }: Pick<RecurrentProblem, 'family'>): boolean 
   return decay === 'by-head' || decay === 'by-key-dimension';
 }
 
-/** Whether a kernel takes powers of e: for decays, or for write strengths that it makes. */
+/** Whether a kernel takes powers of e: for decays whose gates are not of base 2, or for write strengths that it makes. */
 function hasPowers(problem: RecurrentProblem): boolean {
-  return hasGates(problem) || problem.strengthLogits !== undefined;
+  return (hasGates(problem) && problem.gateBase !== 2) || problem.strengthLogits !== undefined;
 }
 
 function named(name: string, value: number): NamedFactor {

@@ -83,7 +83,7 @@ interface Token {
 }
 
 function decaysOf(
-  { family, g, gateInputs }: RecurrentProblem,
+  { family, g, gateInputs, gateBase }: RecurrentProblem,
   { keyDim }: RecurrentShape,
   at: number,
   head: number,
@@ -97,9 +97,9 @@ function decaysOf(
   const gates = gateInputs
     ? madeGates(gateInputs, at, constants)
     : rowOf(g!, at, decay === 'by-head' ? 1 : keyDim);
-  return gates.map((gate) =>
-    gate.high === -Infinity ? zero : power(multiplyDoubleDouble(gate, logarithm!.value)),
-  );
+  const octavesOf = (gate: DoubleDouble) =>
+    gateBase === 2 ? gate : multiplyDoubleDouble(gate, logarithm!.value);
+  return gates.map((gate) => (gate.high === -Infinity ? zero : power(octavesOf(gate))));
 }
 
 function strengthOf(

@@ -6,6 +6,7 @@ export {
   type RecurrentLaw,
   type Write,
 } from './families.js';
+export { withHeadGates } from './head-gates.js';
 export type { GateInputs } from './made-gates.js';
 export {
   recurrentTensorName,

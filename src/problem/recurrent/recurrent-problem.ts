@@ -18,6 +18,8 @@ export interface RecurrentProblem {
    * has a decay for each. −∞ is a decay of 0.
    */
   readonly g?: Tensor;
+  /** 2 where `g` are exponents of 2; default: of e. */
+  readonly gateBase?: 2;
   /** The write strength β of a delta write, [batch, tokens, value heads]. */
   readonly beta?: Tensor;
   /** What gates are made of, in the place of `g`. */
@@ -169,6 +171,10 @@ export function recurrentShape(problem: RecurrentProblem): RecurrentShape {
     wanted: ofGates,
   });
   checkMamba2(problem);
+  if (problem.gateBase === 2 && !g)
+    throw new RequestError(
+      'the gates have the base 2, but there is no g; give g, or leave the base out',
+    );
   if (mamba2) checkMamba2Inputs(mamba2, v.shape);
   checkOptional(family, {
     name: 'beta',

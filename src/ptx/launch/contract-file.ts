@@ -40,7 +40,7 @@ const settings: Readonly<Record<ContractKind, readonly string[]>> = {
     ...['block_size', 'kv_index_of', 'v_dim'],
     ...['lse_sink', 'kv_layout', 'q_descale_block', 'k_descale_block', 'v_descale_block'],
   ],
-  recurrent: ['family', 'scale', 'qk_norm_epsilon'],
+  recurrent: ['family', 'scale', 'qk_norm_epsilon', 'gate_base'],
 };
 
 /**

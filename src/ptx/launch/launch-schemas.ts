@@ -118,6 +118,7 @@ export const recurrentContractSchema = {
     family: name,
     scale: { type: 'number' },
     qk_norm_epsilon: { type: 'number', exclusiveMinimum: 0 },
+    gate_base: { enum: [2] },
   },
   additionalProperties: viewSchema,
 };

@@ -6,7 +6,7 @@ import {
   runRecurrence,
   unrounded,
 } from '../../../kernels/index.js';
-import { recurrentOracle } from '../../../oracles/index.js';
+import { gateRecurrence, recurrentOracle } from '../../../oracles/index.js';
 import { auditRecurrent } from '../../../src/audit/index.js';
 import { recurrentWorstCase } from '../../../src/audit/recurrent/bounds/index.js';
 import { arithmeticsOf } from '../../../src/audit/recurrent/declared-arithmetics.js';
@@ -59,7 +59,7 @@ describe('kernels that make gates and write strengths', () => {
     const gradientInputs = { dout: zeros(problem.v.shape) };
     const judge = (results: object) => () => auditRecurrent(problem, { results, gradientInputs });
     expect(judge({ dv: zeros(problem.v.shape) })).toThrow(
-      'gradients beside A_log or b are not judged, and dv is one; give g and beta',
+      'gradients beside A_log, b or gates of base 2 are not judged, and dv is one; give g and beta',
     );
     expect(judge({ dg: zeros([1, 150, 4]) })).toThrow(
       'there is dg, which gated-delta here has not',
@@ -129,6 +129,68 @@ describe('the worst case', () => {
       }
     },
   );
+
+  it.each([
+    ['gated-delta', 'recurrent', 'b'],
+    ['gated-delta', 'chunked', 'b'],
+    ['kda', 'chunked', 'b'],
+    ['gated-delta', 'chunked', 'b behind one write'],
+    ['kda', 'chunked', 'b behind one write'],
+    ['gated-delta', 'recurrent', 'a'],
+    ['gated-delta', 'chunked', 'a'],
+    ['kda', 'recurrent', 'a'],
+    ['kda', 'chunked', 'a'],
+    ['gla', 'recurrent', 'a'],
+  ] as const)('of %s, %s, follows what %s is made to with few bits', (family, form, made) => {
+    const drawnProblem = madeGateProblem({
+      ...drawn,
+      family,
+      lengths: [40],
+      format: 'fp32',
+      bias: 1,
+    });
+    // What the other is made of is given, so that nothing else has few bits.
+    const plain = gateRecurrence(drawnProblem);
+    const problem: RecurrentProblem = { ...drawnProblem };
+    const changed: { -readonly [Key in keyof RecurrentProblem]: RecurrentProblem[Key] } = problem;
+    if (made !== 'a') {
+      delete changed.gateInputs;
+      changed.g = plain.g!;
+      if (made !== 'b') {
+        // Only what a chunk wrote before is lacked by later tokens.
+        delete changed.initialState;
+        const first = 4 * 16;
+        const { v } = problem;
+        changed.v = tensor('fp32', v.shape, (i) => (i < first ? 1 + (i % 7) : 0));
+        changed.g = tensor('fp32', plain.g!.shape, () => -0.01);
+      }
+    } else if (drawnProblem.strengthLogits) {
+      delete changed.strengthLogits;
+      changed.beta = plain.beta!;
+    }
+    const [usual] = arithmeticsOf(problem, { form, chunk: 16, intermediate: 'fp32' });
+    const arithmetic = { ...usual, formats: { ...usual.formats, 'time-step': 'bf16' } } as const;
+    const { out } = recurrentOracle(problem);
+    const bounds = recurrentWorstCase(problem, arithmetic).out!;
+    for (const sign of [1, -1]) {
+      let calls = 0;
+      const results = runRecurrence(problem, arithmetic, {
+        ...unrounded,
+        value: (of, values, first, end) => {
+          if (of !== 'time-step') return;
+          // 1 + e^−b and its reciprocal go opposite ways, lest they cancel.
+          const sense = made !== 'a' && calls++ % 2 === 0 ? -sign : sign;
+          for (let i = first; i < end; i++) values[i] *= 1 + sense * 2 ** -9;
+        },
+      });
+      let most = 0;
+      out.values.forEach((exact, i) => {
+        most = Math.max(most, Math.abs(results.out![i] - exact) / (bounds[i] + out.radius[i]));
+      });
+      expect(most).toBeLessThanOrEqual(1);
+      expect(most).toBeGreaterThan(0.002);
+    }
+  });
 
   it('does not hold a β of fewer bits', () => {
     const problem = madeGateProblem({ ...drawn, lengths: [20], format: 'fp32', bias: -3 });

@@ -28,12 +28,17 @@ function rounded(arena: Arena) {
 }
 
 /** Compares with a kernel in MPFR, whose constants are exact or rounded. */
-function compare(problem: RecurrentProblem, isRounded: boolean) {
+function compare(problem: RecurrentProblem, isRounded: boolean, isBinary = false) {
   const { tokens, valueHeads, keyDim, valueDim } = recurrentShape(problem);
   return mpfr.withPrecision(1200, (arena) => {
     const arithmetic = isRounded ? rounded(arena) : arena;
     const made = referenceGates(problem, arithmetic);
-    const { out, finalState } = referenceRecurrence(problem, arithmetic, undefined, made);
+    const { out, finalState } = referenceRecurrence(
+      problem,
+      arithmetic,
+      isBinary ? arena.log(arena.of(2)) : undefined,
+      made,
+    );
     const doubled = (x: Real) => {
       const high = arena.toNumber(x);
       return { high, low: arena.toNumber(arena.subtract(x, arena.of(high))) };
@@ -81,3 +86,17 @@ it(
     );
   },
 );
+
+it('compares gates of base 2, which no constant multiplies', () => {
+  const { gateInputs, ...rest } = madeGateProblem({
+    seed: 3,
+    family: 'gla',
+    lengths: [4, 2],
+  });
+  const problem: RecurrentProblem = { ...rest, g: gateInputs!.a };
+  const binary = compare({ ...problem, gateBase: 2 }, false, true);
+  expect(constantsText(binary.constants, null)).toBe('ε');
+  for (const { worst } of binary.outputs) expect(worst!.distance).toBeLessThan(1e-27);
+  for (const { worst } of compare(problem, false, true).outputs)
+    expect(worst!.distance).toBeGreaterThan(1e-3);
+});

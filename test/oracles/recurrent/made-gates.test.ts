@@ -2,11 +2,12 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { gateRecurrence, recurrentOracle } from '../../../oracles/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import type { RecurrentProblem } from '../../../src/problem/index.js';
+import { withHeadGates, type RecurrentProblem } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 import { madeGateProblem, type DrawnGates } from '../../setup/made-gates.js';
 import { tensor } from '../../setup/problems.js';
 import { loadMpfr } from '../mpfr.js';
+import { drawnRecurrence, recurrence, tame, type DrawnRecurrence } from './drawn-recurrences.js';
 import { referenceGates } from './reference-gates.js';
 import { referenceRecurrence } from './reference-recurrence.js';
 
@@ -31,6 +32,21 @@ function usedRadius(problem: RecurrentProblem, given = problem): number {
     return Math.max(0, ...shares);
   });
 }
+
+/** Of one key head, in one sequence. */
+const oneHead: DrawnRecurrence = {
+  family: 'linear',
+  lengths: [4],
+  isPacked: false,
+  keyHeads: 1,
+  groupSize: 1,
+  keyDim: 4,
+  valueDim: 3,
+  format: 'bf16',
+  isNormalised: false,
+  hasState: true,
+  seed: 8,
+};
 
 const drawn: fc.Arbitrary<DrawnGates> = fc.record({
   seed: fc.nat(2 ** 31),
@@ -88,6 +104,56 @@ describe('the oracle of gates and write strengths that kernels make', () => {
       expect(usedRadius(problem)).toBeLessThanOrEqual(1);
       expect(usedRadius(problem, { ...plain, [name]: undefined })).toBeGreaterThan(1);
     }
+  });
+
+  it('takes gates of base 2', { timeout: 300_000 }, () => {
+    const ofBase = fc.constantFrom('simple-gla', 'gla', 'gated-delta', 'kda');
+    fc.assert(
+      fc.property(drawnRecurrence(), ofBase, (one, family) => {
+        const problem = recurrence({ ...one, family }, tame);
+        const { out, finalState } = recurrentOracle({ ...problem, gateBase: 2 });
+        mpfr.withPrecision(bits, (arena) => {
+          const exact = referenceRecurrence(problem, arena, arena.log(arena.of(2)));
+          for (const [found, reals] of [
+            [out, exact.out],
+            [finalState, exact.finalState],
+          ] as const)
+            reals.forEach((real, i) => {
+              expect(arena.distance(real, found.values[i])).toBeLessThanOrEqual(found.radius[i]);
+            });
+        });
+      }),
+      { seed: testSeed, numRuns: scaled(20) },
+    );
+  });
+
+  it('takes gates of heads, which retention has for its own', () => {
+    const problem = recurrence(
+      { ...oneHead, family: 'retention', lengths: [5], groupSize: 3 },
+      tame,
+    );
+    const gates = tensor('fp32', [3], (i) => -0.25 * (i + 1));
+    const withGates = withHeadGates(problem, gates);
+    expect(withGates.family).toBe('simple-gla');
+    const spread = tensor('fp64', [1, 5, 3], (i) => -0.25 * ((i % 3) + 1));
+    expect(recurrentOracle(withGates)).toEqual(
+      recurrentOracle({ ...problem, family: 'simple-gla', g: spread }),
+    );
+    // Retention's own decays are those of its heads.
+    const own = tensor('fp64', [3], (i) => Math.log1p(-(2 ** (-5 - i))));
+    const { out } = recurrentOracle(withHeadGates(problem, own));
+    recurrentOracle(problem).out.values.forEach((x, i) => expect(out.values[i]).toBeCloseTo(x, 12));
+    expect(() =>
+      withHeadGates(
+        problem,
+        tensor('fp32', [2], () => -1),
+      ),
+    ).toThrow('g_gamma has shape [2]; give it [3]');
+    expect(() => withHeadGates({ ...problem, family: 'gla' }, gates)).toThrow('gla has no g_gamma');
+    expect(() => withHeadGates(withGates, gates)).toThrow('there are g_gamma and g; give one');
+    expect(() => recurrentOracle({ ...problem, gateBase: 2 })).toThrow(
+      'the gates have the base 2, but there is no g',
+    );
   });
 
   it('refuses what it cannot compute', () => {

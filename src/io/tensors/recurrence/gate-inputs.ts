@@ -10,7 +10,7 @@ import { printable } from '../messages.js';
 import type { TensorFile } from '../tensor-file.js';
 
 /** The names of what gates and write strengths are made of. */
-export const gateInputNames = ['A_log', 'a', 'dt_bias', 'b'] as const;
+export const gateInputNames = ['A_log', 'a', 'dt_bias', 'b', 'g_gamma'] as const;
 
 /** A tensor with its axes from `from` on split or joined to others of as many elements; as it is where they have other numbers. */
 function reshaped(tensor: Tensor, from: number, axes: readonly number[]): Tensor {

@@ -2,6 +2,7 @@ import type { Tensor } from '../../../formats/index.js';
 import {
   recurrentShape,
   recurrentTensorName,
+  withHeadGates,
   type RecurrentFamily,
   type RecurrentProblem,
   type RecurrentShape,
@@ -116,7 +117,9 @@ async function readTensors(
   settings: RecurrentSettings,
   arrangement: RecurrentArrangement,
   family: RecurrentFamily,
-): Promise<Omit<RecurrentProblem, 'family' | 'scale' | 'cuSeqlens' | 'normalisation'>> {
+): Promise<
+  Omit<RecurrentProblem, 'family' | 'scale' | 'cuSeqlens' | 'normalisation' | 'gateBase'>
+> {
   const read = async (place: string, name: string, of: RecurrentRows): Promise<Tensor> => {
     const chosen = await openTensorArgument(place, file, name);
     try {
@@ -176,7 +179,7 @@ export async function readRecurrence(
   const file = withoutIgnored(source, settings);
   refuseSoftmaxNotes(file, settings);
   const settled = settledRecurrence(file, settings, family);
-  const { scale, normalisation } = settled;
+  const { scale, normalisation, gateBase } = settled;
   refuseMisnamedSettings(file, {
     scale,
     layout: settings.layout ?? 'bshd',
@@ -189,14 +192,19 @@ export async function readRecurrence(
   const query = recurrentTensorName(family, 'q');
   const arrangement = arrangementOf(file, settings, settled, query);
   const cuSeqlens = await readSequences(file, settings, settled, family);
-  const problem: RecurrentProblem = {
+  const given: RecurrentProblem = {
     family,
     ...(await readTensors(file, settings, arrangement, family)),
     ...(scale !== undefined && { scale }),
     ...(cuSeqlens !== undefined && { cuSeqlens }),
     ...(normalisation !== null && { normalisation: { epsilon: normalisation } }),
+    ...(gateBase === 2 && { gateBase }),
   };
   try {
+    const problem =
+      file.entries.has('g_gamma') && family !== 'mamba2'
+        ? withHeadGates(given, await file.read('g_gamma'))
+        : given;
     const shape = recurrentShape(problem);
     return { problem, shape, arrangement, names: namesOf(file, settings, family) };
   } catch (error) {

@@ -57,6 +57,14 @@ export function parseNormalisation(text: string, name = 'normalisation'): number
   return epsilon;
 }
 
+/** The base of decays of which gates are exponents, as text: 2, or null for e. @throws RequestError for other text */
+function parseGateBase(text: string, name: string): 2 | null {
+  const word = text.trim().toLowerCase();
+  if (word !== '2' && word !== 'e')
+    throw new RequestError(`${name} is ${quoted(text)}; give 2 or e, of which gates are exponents`);
+  return word === '2' ? 2 : null;
+}
+
 /** Names of the note of a normalisation: ours, and those of flash-linear-attention's arguments. */
 const normalisationNotes = ['normalisation', 'use_qk_l2norm', 'use_qk_l2norm_in_kernel'] as const;
 
@@ -90,6 +98,8 @@ export interface SettledRecurrence {
   readonly scale: number | undefined;
   readonly normalisation: number | null;
   readonly stateLayout: StateLayout;
+  /** 2 where gates are exponents of 2. */
+  readonly gateBase: 2 | null;
   /** Whether `cu_seqlens` is a note of the file, and its numbers. */
   readonly notedSequences: readonly number[] | undefined;
 }
@@ -127,6 +137,7 @@ export function settledRecurrence(
         : (noted(file, settings, normalisationNotes, parseNormalisation) ?? null),
     stateLayout:
       stateLayout ?? noted(file, settings, ['state_layout'], parseStateLayout) ?? usualLayout,
+    gateBase: noted(file, settings, ['gate_base'], parseGateBase) ?? null,
     notedSequences: noted(file, settings, ['cu_seqlens'], parseSequences),
   };
 }
