@@ -113,6 +113,14 @@ describe('flashproof audit of a link', () => {
     expect(await refusal('audit', await selection(), ...options)).toMatch(line);
   });
 
+  it.each([
+    ['5', /^FAIL: more candidates are selected than were asked for/],
+    ['7', /^FAIL: fewer candidates are selected than were asked for/],
+  ] as const)('names lists of another length than %s', async (count, said) => {
+    const run = await runInProcess('audit', await selection((x) => x, { count }));
+    expect(run.stdout.replaceAll(/\s+/g, ' ')).toMatch(said);
+  });
+
   it('refuses its options beside attention', async () => {
     const path = await selection((x) => x, { contract: 'attention' });
     expect(await refusal('audit', path, '--note', 'count=3')).toMatch(

@@ -109,6 +109,32 @@ describe('flashproof audit of a prologue', () => {
   });
 
   it.each([
+    [{}, /^PASS/, 0],
+    [{ base: 500000 }, /^FAIL: the base of the frequencies is 500000/, 1],
+  ] as const)('is part of a write that makes its tables: %o', async (mistake, said, code) => {
+    const all = dump(mistake);
+    const written = all['k_out'];
+    const path = await file(
+      {
+        k: all['k'],
+        k_norm_gain: all['k_norm_gain'],
+        positions: all['positions'],
+        slot_mapping: whole([...plan.positions.keys()]),
+        key_cache: written,
+        key_cache_before: { ...written, bytes: written.bytes.map(() => 0) },
+      },
+      {
+        ...Object.fromEntries(Object.entries(notes).filter(([key]) => key !== 'softmax_scale')),
+        contract: 'cache-write',
+        cache_layout: 'nhd',
+      },
+    );
+    const { status, stdout } = await runInProcess('audit', path);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(said);
+    expect(status).toBe(code);
+  });
+
+  it.each([
     [
       { rope_layout: 'whole' },
       /rope_layout is "whole"; give one of halves, neighbours, interleaved/,

@@ -6,7 +6,13 @@ import {
   type NumberTerms,
   type Spans,
 } from '../../../../oracles/index.js';
-import { decodeTensor, type Tensor } from '../../../formats/index.js';
+import {
+  decodeTensor,
+  formats,
+  smallestSubnormal,
+  unitRoundoff,
+  type Tensor,
+} from '../../../formats/index.js';
 import { codes, usualRounding, type CodeName, type Rotary } from '../../../problem/index.js';
 import { formatNumber, listed } from '../../../words/index.js';
 import { foundCause, unexplainedCause, type FoundCause } from '../../conduct/causes.js';
@@ -59,15 +65,14 @@ function judgePart(part: JudgedPart): PartJudgement {
   return { part, spans, values, wrong: wrongIn(part, spans, values) };
 }
 
-/** The share of the room around an exact number that a stored one uses: 1 at the last that is right. */
-function shareAt({ part, spans, values }: PartJudgement, i: number, terms: NumberTerms): number {
-  const legal = legalAt(spans, i, terms);
-  if (legal === null || Number.isNaN(values[i])) return 0;
-  const middle = (spans.low[i] + spans.high[i]) / 2;
-  const off = Math.abs(values[i] - middle);
-  const side = values[i] > middle ? legal.high - middle : middle - legal.low;
-  if (off === 0) return 0;
-  return part.prologue === null || !(side > 0) ? Infinity : off / side;
+/** The share of its bound that an element uses: the radius of what a right kernel has, and one rounding of that. */
+function shareAt({ part, spans, values }: PartJudgement, i: number): number {
+  const format = formats[part.output.format];
+  const [low, high] = [spans.low[i], spans.high[i]];
+  const [middle, radius] = [(low + high) / 2, (high - low) / 2];
+  const rounding = unitRoundoff(format) * (Math.abs(middle) + radius) + smallestSubnormal(format);
+  const share = Math.abs(values[i] - middle) / (radius + rounding);
+  return Number.isNaN(share) ? 0 : share;
 }
 
 function elementWords({ part: { input, name } }: PartJudgement, i: number): string {
@@ -119,7 +124,7 @@ function checkOf(judged: PartJudgement): LinkCheck {
   for (let i = 0; i < values.length; i++) {
     const legal = legalAt(spans, i, terms);
     if (legal !== null && legal.low < legal.high) free++;
-    const share = shareAt(judged, i, terms);
+    const share = shareAt(judged, i);
     if (share > most) [worst, most] = [i, share];
   }
   const first = wrong.indexOf(1);

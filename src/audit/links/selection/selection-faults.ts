@@ -392,26 +392,40 @@ const ofPlaces: readonly SelectionFault[] = [
   ),
 ];
 
-/** A list that is shorter than it has to be, as if fewer were asked for: read from the lists themselves. */
-const shortList: SelectionFault = {
-  id: 'fewer-selected',
-  sentence: 'fewer candidates are selected than were asked for',
-  apply: (given) => {
-    const { problem, results } = given;
-    const { listed } = problem.shape;
-    let most = 0;
-    for (let start = 0; start < results.indices.length; start += listed) {
-      const row = results.indices.subarray(start, start + listed);
-      most = Math.max(
-        most,
-        row.reduce((sum, index) => sum + (index >= 0 ? 1 : 0), 0),
-      );
-    }
-    return most === 0 || most === problem.count
-      ? null
-      : { ...given, problem: { ...problem, count: most } };
-  },
-};
+/** Lists that are shorter or longer than they have to be, as if fewer or more were asked for: read from the lists themselves. */
+function otherCount(
+  word: 'fewer' | 'more',
+  isOther: (most: number, count: number) => boolean,
+): SelectionFault {
+  return {
+    id: `${word}-selected`,
+    sentence: `${word} candidates are selected than were asked for`,
+    apply: (given) => {
+      const { problem, results } = given;
+      const { listed } = problem.shape;
+      let most = 0;
+      for (let start = 0; start < results.indices.length; start += listed) {
+        const row = results.indices.subarray(start, start + listed);
+        most = Math.max(
+          most,
+          row.reduce((sum, index) => sum + (index >= 0 ? 1 : 0), 0),
+        );
+      }
+      return most === 0 || !isOther(most, problem.count)
+        ? null
+        : { ...given, problem: { ...problem, count: most } };
+    },
+  };
+}
+
+const otherCounts = [
+  otherCount('fewer', (most, count) => most < count),
+  otherCount('more', (most, count) => most > count),
+];
 
 /** The mistakes that a failed selection is compared with, in the order in which they are named. */
-export const selectionFaults: readonly SelectionFault[] = [...ofPlaces, ...ofScores, shortList];
+export const selectionFaults: readonly SelectionFault[] = [
+  ...ofPlaces,
+  ...ofScores,
+  ...otherCounts,
+];

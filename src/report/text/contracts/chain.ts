@@ -1,3 +1,4 @@
+import type { LinkCheck } from '../../../audit/index.js';
 import { formatNumber, formatPercentage, plainText, reasonOf } from '../../../words/index.js';
 import {
   fromReported,
@@ -9,7 +10,7 @@ import { heading, type Cell, type Section } from '../../layout/index.js';
 import { clauseList, renderAudit, verdictLines, type AuditRenderOptions } from '../audit.js';
 import { notesSection, warningsSection } from '../audit-summary.js';
 import { joinBlocks, settingOf } from '../setting.js';
-import { linkSection, renderLink } from './link.js';
+import { renderLink } from './link.js';
 
 /** The links of a chain in their order, a row each, with their verdicts. */
 export function chainSection({ links }: ChainReport): Section {
@@ -29,9 +30,24 @@ export function chainSection({ links }: ChainReport): Section {
   };
 }
 
-/** What one link handed to another; null where nothing of it is in the dump twice. */
+/** What one link handed to another, a row each; null where nothing of it is in the dump twice. */
 export function jointSection({ checks }: ChainReport): Section | null {
-  return checks.length === 0 ? null : linkSection({ checks }, 'Handed on');
+  if (checks.length === 0) return null;
+  return {
+    rows: [
+      [heading('Handed on'), 'parts', 'other', ''],
+      ...checks.map((reported): Cell[] => {
+        const { label, checked, wrong, parts, unjudged } = fromReported<LinkCheck>(reported);
+        return [
+          `  ${plainText(label)}`,
+          String(checked),
+          wrong > 0 ? { text: String(wrong), tone: 'failure' } : '0',
+          plainText(unjudged === null ? parts : `not compared: ${unjudged}`),
+        ];
+      }),
+    ],
+    numberColumns: 2,
+  };
 }
 
 /** The cost of what a chain approximates, a row for each reference; null where it is not known. */

@@ -8,10 +8,10 @@ import { failureSection } from '../failure.js';
 import { joinBlocks, settingOf } from '../setting.js';
 
 /** What was judged of a link, a row each: parts, wrong ones, those that could go either way, and the use of bounds. */
-export function linkSection({ checks }: Pick<LinkReport, 'checks'>, title = 'Judged'): Section {
+export function linkSection({ checks }: LinkReport): Section {
   return {
     rows: [
-      [heading(title), 'parts', 'wrong', 'either way', 'worst', ''],
+      [heading('Judged'), 'parts', 'wrong', 'either way', 'worst', ''],
       ...checks.map((reported): Cell[] => {
         const { label, checked, wrong, free, worstShare, parts, unjudged } =
           fromReported<LinkCheck>(reported);

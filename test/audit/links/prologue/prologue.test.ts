@@ -17,8 +17,9 @@ describe('right prologues', () => {
     for (let seed = 0; seed < scaled(120); seed++) {
       const plan = drawPrologue(seed + testSeed);
       if (!plan.hasRope && plan.epsilon === null && plan.factor === 1) continue;
-      const { verdict } = auditPrologue(judgedPrologue(plan, {}, seed % 2 === 0));
+      const { verdict, checks } = auditPrologue(judgedPrologue(plan, {}, seed % 2 === 0));
       expect(verdict.sentence, `seed ${seed + testSeed}`).toMatch(/^PASS/);
+      for (const { worstShare } of checks) expect(worstShare ?? 0).toBeLessThanOrEqual(1);
     }
   });
 });
