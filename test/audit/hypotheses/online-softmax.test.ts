@@ -3,7 +3,7 @@ import {
   onlineSoftmaxHypotheses,
   runOnlineSoftmax,
 } from '../../../src/audit/diagnosis/hypotheses/online-softmax-faults.js';
-import { narrowHypotheses } from '../../../src/audit/diagnosis/hypotheses/narrow-faults.js';
+import { narrowHypotheses } from '../../../src/audit/diagnosis/hypotheses/narrow/narrow-faults.js';
 import { formats, round, type FormatName } from '../../../src/formats/index.js';
 import { filledProblem, pseudorandom } from '../../setup/problems.js';
 import { contextOfFault, expectPredicts, hypothesesOf } from './context.js';

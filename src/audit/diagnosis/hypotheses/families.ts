@@ -16,7 +16,7 @@ import { listHypotheses } from './lists/list-faults.js';
 import { maskHypotheses } from './mask-faults.js';
 import { movedHeadHypotheses } from './operands/moved-heads.js';
 import { operandHypotheses } from './operands/operand-faults.js';
-import { narrowHypotheses } from './narrow-faults.js';
+import { narrowHypotheses } from './narrow/narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
 import { quantisationHypotheses } from './quantised/quantised-operands.js';

@@ -1,4 +1,4 @@
-import { clipRanges, keysOf, type KeyRange } from '../../../../problem/index.js';
+import { clipRanges, type KeyRange } from '../../../../problem/index.js';
 import type { SampleRow } from '../../hypothesis.js';
 import type { RowReader } from '../../row-reader.js';
 
@@ -36,18 +36,21 @@ export class GranuleSums {
     this.#vDim = vDim;
     const dots = reader.dots(row.row, row.kv);
     const values = reader.valuesOf(row.row, row.kv);
+    const [sums, weights] = [this.#sums, this.#weights];
     for (let g = 0; g < count; g++) {
-      for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c];
-      this.#weights[g + 1] = this.#weights[g];
-      for (const j of keysOf(clipRanges(row.ranges, g * granule, (g + 1) * granule))) {
-        const dot = zeroKeys ? 0 : dots[j + keysFrom];
-        if (dot === undefined) continue;
-        const w = Math.exp(reader.score(dot, row.row, j) - row.denominator);
-        this.#weights[g + 1] += w;
-        const from = (j + valuesFrom) * vDim;
-        if (from < 0 || from >= values.length) continue;
-        for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] += w * values[from + c];
-      }
+      const ofGranule = sums.subarray((g + 1) * vDim, (g + 2) * vDim);
+      ofGranule.set(sums.subarray(g * vDim, (g + 1) * vDim));
+      weights[g + 1] = weights[g];
+      for (const { begin, end } of clipRanges(row.ranges, g * granule, (g + 1) * granule))
+        for (let j = begin; j < end; j++) {
+          const dot = zeroKeys ? 0 : dots[j + keysFrom];
+          if (dot === undefined) continue;
+          const w = Math.exp(reader.score(dot, row.row, j) - row.denominator);
+          weights[g + 1] += w;
+          const from = (j + valuesFrom) * vDim;
+          if (from < 0 || from >= values.length) continue;
+          for (let c = 0; c < vDim; c++) ofGranule[c] += w * values[from + c];
+        }
     }
   }
 

@@ -1,115 +1,13 @@
-import { type Rounder, rounderTo } from '../../premises/declared-row.js';
-import type { BlockOrder } from './online-softmax-faults.js';
-import { type FormatName, formats, unitRoundoff } from '../../../formats/index.js';
-import type { KeyRange } from '../../../problem/index.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-
-/** The places where a kernel rounds to a short format; where a rounder is left out, numbers are kept in fp64. */
-interface NarrowKernel {
-  readonly block: number;
-  readonly order: BlockOrder;
-  /** Number of stretches of keys that are computed apart and combined by their LSE; default 1. */
-  readonly splits?: number;
-  readonly weights: Rounder;
-  /** P is multiplied by 2^offset before its rounding; default 0. */
-  readonly offset?: number;
-  /** The rounding of the argument of 2^x. */
-  readonly exponent?: Rounder;
-  /** The rounding of O, after every key or after every block. */
-  readonly accumulator?: Rounder;
-  /** The row sum likewise. */
-  readonly sum?: Rounder;
-  readonly every?: 'key' | 'block';
-  /** The rounding of the factor that O is rescaled by. */
-  readonly rescale?: Rounder;
-  readonly reciprocal?: Rounder;
-  /** The rounding of the result that a split hands on. */
-  readonly partial?: Rounder;
-}
-
-/** Results of one row. */
-interface NarrowRow {
-  readonly out: Float64Array;
-  readonly lse: number;
-}
-
-function runSplit(
-  scores: Float64Array,
-  values: Float64Array,
-  vDim: number,
-  law: NarrowKernel,
-  { begin, end }: KeyRange,
-): NarrowRow {
-  const { block, weights, exponent, accumulator, rescale, every } = law;
-  const scaleUp = 2 ** (law.offset ?? 0);
-  const ofKey = every === 'key' ? accumulator : undefined;
-  const sumOfKey = every === 'key' ? law.sum : undefined;
-  const out = new Float64Array(vDim);
-  let maximum = -Infinity;
-  let sum = 0;
-  const blocks = Math.ceil((end - begin) / block);
-  for (let visit = 0; visit < blocks; visit++) {
-    const index = law.order === 'first to last' ? visit : blocks - 1 - visit;
-    const first = begin + index * block;
-    const last = Math.min(first + block, end);
-    let largest = maximum;
-    for (let j = first; j < last; j++) if (scores[j] > largest) largest = scores[j];
-    if (largest === -Infinity) continue;
-    const factor = maximum === -Infinity ? 0 : Math.exp(maximum - largest);
-    const ofOutput = rescale === undefined ? factor : rescale(factor);
-    maximum = largest;
-    sum *= factor;
-    if (ofOutput !== 1) for (let c = 0; c < vDim; c++) out[c] *= ofOutput;
-    for (let j = first; j < last; j++) {
-      if (scores[j] === -Infinity) continue;
-      const x = (scores[j] - maximum) * Math.LOG2E;
-      const p = 2 ** (exponent === undefined ? x : exponent(x));
-      sum += p;
-      if (sumOfKey !== undefined) sum = sumOfKey(sum);
-      const w = weights(p * scaleUp) / scaleUp;
-      const from = j * vDim;
-      if (ofKey === undefined) for (let c = 0; c < vDim; c++) out[c] += w * values[from + c];
-      else for (let c = 0; c < vDim; c++) out[c] = ofKey(out[c] + w * values[from + c]);
-    }
-    if (accumulator !== undefined && ofKey === undefined)
-      for (let c = 0; c < vDim; c++) out[c] = accumulator(out[c]);
-    if (law.sum !== undefined && sumOfKey === undefined) sum = law.sum(sum);
-  }
-  if (maximum === -Infinity) return { out, lse: -Infinity };
-  const inverse = law.reciprocal === undefined ? 1 / sum : law.reciprocal(1 / sum);
-  return { out: out.map((x) => x * inverse), lse: maximum + Math.log(sum) };
-}
-
-/**
- * Runs an online softmax over `scores` (natural, −∞ where masked) that rounds where the law says so, and
- * in fp64 elsewhere.
- */
-function runNarrowKernel(
-  scores: Float64Array,
-  values: Float64Array,
-  vDim: number,
-  law: NarrowKernel,
-): NarrowRow {
-  const { splits = 1, partial } = law;
-  const keys = scores.length;
-  if (splits === 1) return runSplit(scores, values, vDim, law, { begin: 0, end: keys });
-  const size = Math.ceil(keys / splits);
-  const parts: NarrowRow[] = [];
-  for (let begin = 0; begin < keys; begin += size)
-    parts.push(runSplit(scores, values, vDim, law, { begin, end: Math.min(begin + size, keys) }));
-  const largest = Math.max(...parts.map(({ lse }) => lse));
-  if (largest === -Infinity) return parts[0];
-  const lse = largest + Math.log(parts.reduce((sum, one) => sum + Math.exp(one.lse - largest), 0));
-  const out = new Float64Array(vDim);
-  for (const part of parts) {
-    const weight = Math.exp(part.lse - lse);
-    for (let c = 0; c < vDim; c++) {
-      const x = part.out[c];
-      out[c] += weight * (partial === undefined ? x : partial(x));
-    }
-  }
-  return { out, lse };
-}
+import { type Rounder, rounderTo } from '../../../premises/declared-row.js';
+import type { BlockOrder } from '../online-softmax-faults.js';
+import { type FormatName, formats, unitRoundoff } from '../../../../formats/index.js';
+import type {
+  Hypothesis,
+  HypothesisContext,
+  HypothesisFamily,
+  SampleRow,
+} from '../../hypothesis.js';
+import { runNarrowKernel, type NarrowKernel, type NarrowRow } from './narrow-kernel.js';
 
 /** A fault of keeping numbers in a shorter format than they should be. */
 interface NarrowFault {
@@ -186,18 +84,34 @@ function faultsOf(name: (typeof shortFormats)[number]): NarrowFault[] {
   ];
 }
 
+/** What of a law the sums Σ P V depend on, beside their blocks and the rounding of P. */
+const ofSums = ['offset', 'exponent', 'accumulator', 'rescale'] as const;
+
 /** Runs laws on rows, and keeps the results of the sound ones, which several faults are compared with. */
 class Runs {
   readonly #context: HypothesisContext;
+  /** The rounding of P of a sound kernel. */
+  readonly #weights: Rounder;
   readonly #sound = new Map<string, Float64Array>();
+  /** Σ P V of sound kernels, which those have too whose row sums or results alone are rounded otherwise. */
+  readonly #sums = new Map<string, readonly Float64Array[]>();
 
-  constructor(context: HypothesisContext) {
+  constructor(context: HypothesisContext, weights: Rounder) {
     this.#context = context;
+    this.#weights = weights;
   }
 
   run(row: SampleRow, law: NarrowKernel): NarrowRow {
     const { reader } = this.#context;
-    return runNarrowKernel(reader.scores(row.row), reader.valuesOf(row.row, row.kv), row.vDim, law);
+    const { block, order, splits = 1 } = law;
+    const isSound =
+      law.weights === this.#weights && ofSums.every((name) => law[name] === undefined);
+    const key = [row.row, block, order, splits].join();
+    const known = isSound ? this.#sums.get(key) : undefined;
+    const scores = reader.scores(row.row);
+    const result = runNarrowKernel(scores, reader.valuesOf(row.row, row.kv), row.vDim, law, known);
+    if (isSound) this.#sums.set(key, result.sums);
+    return result;
   }
 
   sound(row: SampleRow, law: NarrowKernel): Float64Array {
@@ -237,7 +151,7 @@ export const narrowHypotheses: HypothesisFamily = function* (context) {
   const { format } = reader.problem.v;
   if (format === 'fp64') return;
   const weights = rounderTo(format);
-  const runs = new Runs(context);
+  const runs = new Runs(context, weights);
   const faults = [...shortFormats.flatMap(faultsOf), ...weightFaults(format)];
   const sizes = [...new Set(blockSizes.map((size) => Math.min(size, shape.keys)))];
   for (const fault of faults)
