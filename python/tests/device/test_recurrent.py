@@ -310,3 +310,29 @@ def test_what_the_device_does_not_judge_goes_to_the_command_line():
         flashproof.audit_recurrent_on_device(out=short, family="delta", causal=True, **given)
     with pytest.raises(TypeError, match="q is a list; give a tensor of PyTorch"):
         flashproof.audit_recurrent_on_device(out=short, family="delta", **{**given, "q": [1.0]})
+
+
+def test_value_heads_share_keys_with_their_neighbours():
+    """Two heads of Q and K for four of V; another order of groups is open."""
+    many = inputs("gated-delta", with_state=False)
+    few = {name: many[name] for name in ("q", "k")}
+    wide = {name: torch.cat([many[name], many[name].flip(1)], 2) for name in ("v", "g", "beta")}
+    for repeated, decided in (("repeat_interleave", "device"), ("repeat", "command line")):
+        every = {
+            name: x.repeat_interleave(2, 2)
+            if repeated == "repeat_interleave"
+            else x.repeat(1, 1, 2, 1)
+            for name, x in few.items()
+        }
+        parts = [
+            law(
+                "gated-delta",
+                {name: x[:, :, i : i + HEADS] for name, x in {**every, **wide}.items()},
+                torch.float32,
+                True,
+            )[0]
+            for i in (0, HEADS)
+        ]
+        out = torch.cat(parts, 2).bfloat16()
+        report = flashproof.audit_recurrent_on_device(out=out, family="gated-delta", **few, **wide)
+        assert report.decided_by == decided and report.passed == (decided == "device")
