@@ -170,6 +170,27 @@ def test_a_stale_state_is_open():
     assert found.open_heads == {0, 1, 2, 3}
 
 
+def test_a_state_that_is_not_what_the_last_output_reads_is_open(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "DIM", 64)
+    given = inputs("simple-gla")
+    out, state = law("simple-gla", given, torch.float32, in_chunks=True)
+    _, right = law("simple-gla", given)
+    size = (state - right).square().mean().sqrt()
+    read = given["q"][1, -1, 0, :, None].double() * given["v"][1, -1, 0].double()
+    moved = state.clone()
+    # Less than its elements err by, each by itself.
+    moved[1, 0] += 0.7 * size * read.sign()
+
+    def opened(final_state):
+        found = judge_recurrence(problem_of("simple-gla", given, out, final_state), 1e-9)
+        return found.open_heads
+
+    assert opened(state) == set() and opened(moved) == {HEADS}
+    # No other test sees it.
+    monkeypatch.setattr(judging._Judge, "_pairing", lambda *_: None)
+    assert opened(moved) == set()
+
+
 @pytest.mark.parametrize("family", LAWS)
 def test_the_radius_holds_what_fp64_rounds(family):
     """Against the same recurrence in NumPy's long double, whose errors are 2^-11 of fp64's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,6 +71,14 @@ def _most_heads(problem: RecurrentProblem) -> int:
     return max(1, int(free / 10 / each))
 
 
+class _Errors(NamedTuple):
+    """What draws and a kernel err by, and the radius of what they are measured from."""
+
+    drawn: Tensor
+    measured: Tensor
+    radius: Tensor
+
+
 class _Judge:
     """The tests of one run."""
 
@@ -84,6 +93,7 @@ class _Judge:
     ) -> None:
         self.may_be_recurrent = may_be_recurrent
         self.run, self.findings, self.noise = run, findings, noise
+        self.last_outputs: _Errors | None = None
         self.is_delta = LAWS[problem.family][1]
         self.operand = operand_format(problem.v.dtype)
         self.output = FORMATS[problem.out.dtype]
@@ -94,7 +104,7 @@ class _Judge:
         self.of_out = _shared(share, problem.out.numel(), problem.heads + chunks, 2 * chunks)
         states = 1 if final is None else final.shape[0] * final.shape[1]
         elements = 1 if final is None else final.numel()
-        self.of_state = _shared(share, elements, states, 0)
+        self.of_state = _shared(share, elements, states, states)
 
     def judge(self) -> None:
         """Add the heads that are open to the findings."""
@@ -111,7 +121,9 @@ class _Judge:
         for name in ("scale", "bias"):
             self._test_projection([sums.projection(name)], self.of_out.projection)
         if run.final_state is not None and self.state_format is not None:
-            self._state(run.final_state, exact, state, before, self.state_format)
+            of_state = self._state(run.final_state, exact, state, before, self.state_format)
+            if self.last_outputs is not None:
+                self._pairing(self.last_outputs, of_state)
 
     def _chunk(
         self,
@@ -129,6 +141,7 @@ class _Judge:
         right, radius = exact.out[:, tokens], exact.radius[:, tokens]
         drawn = self.noise.on(made, self.output) - right
         error = run.out[:, tokens] - right
+        self.last_outputs = _Errors(drawn[:, :, -1:], error[:, -1:], radius[:, -1:])
         least, reads, errors = least_errors(chunk, start, self.operand, run.is_normalised)
         least = abs(run.scale) * (least + followed(reads, before)) + half_ulp(right, self.output)
         self._test_elements(error, radius, [drawn], least, self.of_out.element)
@@ -148,7 +161,7 @@ class _Judge:
         state: Tensor,
         before: list[ChunkErrors],
         of: NumberFormat,
-    ) -> None:
+    ) -> _Errors:
         right = exact.state
         radius = exact.state_radius[:, None].expand_as(right)
         drawn = self.noise.on(state, of) - right
@@ -169,6 +182,15 @@ class _Judge:
         self._test_sums(found, self.of_state.group)
         for name in ("scale", "bias"):
             self._test_projection([x.projection(name) for x in found], self.of_state.projection)
+        return _Errors(drawn, error, radius)
+
+    def _pairing(self, of_outputs: _Errors, of_state: _Errors) -> None:
+        """The last output is what the last query reads of the final state; columns are weighed by the last values."""
+        value, query = self.run.v[:, -1], self.run.scale * self.run.q[:, -1]
+        left = _project(*of_outputs, value[:, None])
+        right = _project(*of_state, -query[:, :, None] * value[:, None])
+        drawn, measured, known = (a + b for a, b in zip(left, right))
+        self._test_projection([(drawn, measured, known)], self.of_state.projection)
 
     def _test_elements(
         self, error: Tensor, radius: Tensor, draws: list[Tensor], least: Tensor, probability: float
