@@ -17,7 +17,8 @@ import { codes, usualRounding, type CodeName, type Rotary } from '../../../probl
 import { formatNumber, listed } from '../../../words/index.js';
 import { foundCause, unexplainedCause, type FoundCause } from '../../conduct/causes.js';
 import { reachLinkVerdict, type LinkAudit, type LinkCheck } from '../link-audit.js';
-import { prologueFaults, type ProloguePart } from './prologue-faults.js';
+import type { ProloguePart } from './prologue-fault.js';
+import { prologueFaults } from './prologue-faults.js';
 
 /** A tensor, its prologue, and what a kernel made of it. */
 export interface JudgedPart extends ProloguePart {

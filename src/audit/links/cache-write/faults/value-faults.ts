@@ -1,4 +1,5 @@
-import { prologueFaults, type PrologueFault } from '../../prologue/prologue-faults.js';
+import type { PrologueFault } from '../../prologue/prologue-fault.js';
+import { prologueFaults } from '../../prologue/prologue-faults.js';
 import { supposedPart, type SupposedPart, type Supposition } from '../supposition.js';
 import { withParts, type WriteFault } from './write-fault.js';
 
