@@ -5,7 +5,7 @@ export {
   type RecurrentRounding,
   type RecurrentValue,
 } from './arithmetic.js';
-export { emulateRecurrence } from './emulate.js';
+export { emulateRecurrence } from './models/emulate.js';
 export {
   findRecurrentFault,
   recurrentFaults,

@@ -61,7 +61,7 @@ export {
 } from './launch/contract-of-launch.js';
 export type { ContractOutput } from './launch/contract-output.js';
 export { openContract, type GivenContract } from './launch/open-contract.js';
-export { runOnProblem } from './launch/run-on-problem.js';
+export { runOnProblem } from './launch/template/run-on-problem.js';
 export { type FindingGroup, type LaunchAccess, sourceText } from './launch/launch-findings.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';
 export {

@@ -41,9 +41,9 @@ import {
   reportedGradients,
   type GradientBits,
   type ModelMatch,
-} from '../../src/report/json/reported-gradients.js';
-import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
-import { reportedComparison } from '../../src/report/json/reported-comparison.js';
+} from '../../src/report/json/reported/gradients.js';
+import type { ReportedSplits } from '../../src/report/json/reported/splits.js';
+import { reportedComparison } from '../../src/report/json/reported/comparison.js';
 import { lazily } from '../../src/reuse.js';
 import { stated } from '../../src/words/index.js';
 import { fromEnvironment, sampled as drawn } from '../setup/effort.js';

@@ -14,7 +14,7 @@ import { machineStatements } from '../launch/launch-findings.js';
 import { bytesOf } from '../launch/launch-tensors.js';
 import { chainLaunches, countLaunches } from '../launch/open-chain.js';
 import { openTemplate } from '../launch/open-launch.js';
-import { poseLaunches } from '../launch/run-on-problem.js';
+import { poseLaunches } from '../launch/template/run-on-problem.js';
 import { algebraReasons, missedReasons, reachReasons } from './certificate-reasons.js';
 import { compareWithContract } from './compare-with-contract.js';
 import { evaluateRun } from './contract-values.js';

@@ -5,7 +5,7 @@ import { KernelFault, UnsupportedProblem } from '../../../properties/index.js';
 import type { MachineStatements } from './launch-findings.js';
 import { launchTensor } from './launch-tensors.js';
 import { type LaunchTemplate, openTemplate } from './open-launch.js';
-import { type ProblemRun, runOnProblem } from './run-on-problem.js';
+import { type ProblemRun, runOnProblem } from './template/run-on-problem.js';
 import { takesTensor } from './tensors-beside.js';
 
 /** @throws KernelFault for an illegal act in a run, or one that keeps it from its end */

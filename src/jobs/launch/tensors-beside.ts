@@ -14,7 +14,7 @@ import { UnsupportedProblem } from '../../../properties/index.js';
 import { launchTensor, readLaunchTensor } from './launch-tensors.js';
 import { templateQuantities } from './contract-names.js';
 import { chainOf, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
-import { poseLaunches } from './run-on-problem.js';
+import { poseLaunches } from './template/run-on-problem.js';
 
 /** The names of tensors among parameters. */
 function namesOf(parameters: readonly ParameterFile[]): readonly string[] {

@@ -10,7 +10,7 @@ import {
 } from '../audit/index.js';
 import { launchTensor } from '../launch/launch-tensors.js';
 import { chainOutputs, openTemplate, type LaunchTemplate } from '../launch/open-launch.js';
-import { runOnProblem, type ProblemRun } from '../launch/run-on-problem.js';
+import { runOnProblem, type ProblemRun } from '../launch/template/run-on-problem.js';
 import { readTensorsBeside, tensorsBeside } from '../launch/tensors-beside.js';
 import { madeSource } from './made-source.js';
 

@@ -8,13 +8,13 @@ import type {
 } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
-import type { ReportedProblem, ReportWarning, UnusedNames } from './reported-problem.js';
-import type { ReportedSample } from './reported-sample.js';
+import type { ReportedProblem, ReportWarning, UnusedNames } from './reported/problem.js';
+import type { ReportedSample } from './reported/sample.js';
 import type { Reported } from './report-number.js';
-import type { ReportedComparison } from './reported-comparison.js';
-import type { ReportedGradients } from './reported-gradients.js';
-import type { ReportedSplits } from './reported-splits.js';
-import type { ReportedOutput, ReportedVectors } from './reported-outputs.js';
+import type { ReportedComparison } from './reported/comparison.js';
+import type { ReportedGradients } from './reported/gradients.js';
+import type { ReportedSplits } from './reported/splits.js';
+import type { ReportedOutput, ReportedVectors } from './reported/outputs.js';
 
 /** A tensor that was judged, and the file it came from. */
 export interface TensorSource {

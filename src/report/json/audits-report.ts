@@ -1,12 +1,12 @@
 import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js';
 import { reasonOf, stated, type StatedVerdict, type VerdictStatus } from '../../words/index.js';
 import type { AuditReport } from './audit-report.js';
-import { describeReportedProblem } from './reported-problem.js';
+import { describeReportedProblem } from './reported/problem.js';
 import type { ChainReport } from './contracts/chain-report.js';
 import type { LinkReport } from './contracts/link-report.js';
 import { describeReportedRecurrence, type RecurrentReport } from './contracts/recurrent-report.js';
 import { fromReported } from './report-number.js';
-import { mainOutput, type ReportedOutput } from './reported-outputs.js';
+import { mainOutput, type ReportedOutput } from './reported/outputs.js';
 
 /** The report of one file of any kind. */
 export type FileReport = AuditReport | RecurrentReport | LinkReport | ChainReport;

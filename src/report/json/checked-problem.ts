@@ -2,7 +2,7 @@ import {
   describeReportedRecurrence,
   type ReportedRecurrence,
 } from './contracts/recurrent-report.js';
-import { describeReportedProblem, type ReportedProblem } from './reported-problem.js';
+import { describeReportedProblem, type ReportedProblem } from './reported/problem.js';
 
 /** The sizes and settings of a problem of attention or of linear attention, in the words of one sentence. */
 export function describeCheckedProblem(problem: ReportedProblem | ReportedRecurrence): string {

@@ -12,11 +12,11 @@ import type {
   WidenedTensor,
 } from './audit-report.js';
 import { toReported } from './report-number.js';
-import { reportedOutput } from './reported-outputs.js';
-import { qualifiedSentence, reportedProblem, unusedWarnings } from './reported-problem.js';
-import { reportedSample } from './reported-sample.js';
-import { joinVerdicts, type ReportedGradients } from './reported-gradients.js';
-import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
+import { reportedOutput } from './reported/outputs.js';
+import { qualifiedSentence, reportedProblem, unusedWarnings } from './reported/problem.js';
+import { reportedSample } from './reported/sample.js';
+import { joinVerdicts, type ReportedGradients } from './reported/gradients.js';
+import { splitFindings, splitNotes, type ReportedSplits } from './reported/splits.js';
 
 /** The judged tensors of a report; those that a command made are in no file. */
 export function reportedSources({ outputs, command }: Provenance): ReportedSource[] {

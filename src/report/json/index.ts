@@ -24,14 +24,14 @@ export {
   sumBits,
   type GradientBits,
   type ModelMatch,
-} from './reported-gradients.js';
+} from './reported/gradients.js';
 export {
   describePartKeys,
   reportedSplits,
   splitFindings,
   type ReportedSplits,
-} from './reported-splits.js';
-export { describeSample, describeUnbounded, describeUnsampled } from './reported-sample.js';
+} from './reported/splits.js';
+export { describeSample, describeUnbounded, describeUnsampled } from './reported/sample.js';
 export {
   createAuditsReport,
   describeFileProblem,
@@ -59,7 +59,7 @@ export {
   type ReportedComparison,
   type ReportedDifference,
   type ReportedVersion,
-} from './reported-comparison.js';
+} from './reported/comparison.js';
 export {
   mainOutput,
   missingQuantities,
@@ -68,14 +68,14 @@ export {
   vectorsOf,
   type ReportedNumbers,
   type ReportedVectors,
-} from './reported-outputs.js';
+} from './reported/outputs.js';
 export {
   describeReportedProblem,
   reportedProblem,
   type ReportedProblem,
   type UnusedNames,
-} from './reported-problem.js';
-export { describeWarning } from './reported-problem.js';
+} from './reported/problem.js';
+export { describeWarning } from './reported/problem.js';
 export { withMachineFindings, type MachineClauses } from './machine-findings.js';
 export {
   createChainReport,

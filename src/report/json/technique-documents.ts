@@ -3,8 +3,8 @@ import type { FormatName } from '../../formats/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { Problem } from '../../problem/index.js';
 import { type Reported, toReported } from './report-number.js';
-import { boundedSample, type BoundedSample } from './reported-sample.js';
-import { reportedProblem, type ReportedProblem } from './reported-problem.js';
+import { boundedSample, type BoundedSample } from './reported/sample.js';
+import { reportedProblem, type ReportedProblem } from './reported/problem.js';
 import type { Profile } from '../../profile/index.js';
 
 /** The report of `flashproof bound`: a plain JSON value that bound.schema.json describes. */

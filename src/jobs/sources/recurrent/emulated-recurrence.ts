@@ -19,18 +19,10 @@ export interface EmulatedRecurrenceRequest {
   readonly modelSettings: () => KernelSettings;
 }
 
-/**
- * What a model says of itself: its form, its chunk, and the format of its state. Intermediates are in that of the values, as any kernel's.
- * @param isReplayed whether gradients of delta writes are among the results: token by token the model replays states from stored writes,
- * whose errors add up to more than the worst case of that form alone, so that the form is left open
- */
-function declarationOf(
-  { form, chunk, formats }: RecurrentArithmetic,
-  isReplayed: boolean,
-): RecurrentDeclaration {
+/** What a model says of itself: its form, its chunk, and the format of its state. Intermediates are in that of the values, as any kernel's. */
+function declarationOf({ form, chunk, formats }: RecurrentArithmetic): RecurrentDeclaration {
   const state = recurrentStateFormats.find((one) => one === formats.state);
-  const ofForm = form === 'chunked' ? { form, chunk } : isReplayed ? {} : { form };
-  return { ...ofForm, ...(state && { state }) };
+  return { form, ...(form === 'chunked' && { chunk }), ...(state && { state }) };
 }
 
 /**
@@ -52,8 +44,7 @@ function emulated(
     throw new RequestError(
       `what the bug ${fault?.id ?? ''} makes of the output is not known; give another variant`,
     );
-  const isReplayed = gradientInputs !== undefined && problem.beta !== undefined;
-  return { results, declared: declarationOf(arithmetic, isReplayed) };
+  return { results, declared: declarationOf(arithmetic) };
 }
 
 /** A kernel model of linear attention: its output and final state, and its gradients where the problem has dO. */

@@ -6,7 +6,7 @@ import { RequestError } from '../../../request-error.js';
 import type { ObtainedRecurrence, OpenRecurrence, RecurrentSource } from '../../audit/index.js';
 import { readLaunchTensor } from '../../launch/launch-tensors.js';
 import { chainOutputs, openTemplate, type LaunchTemplate } from '../../launch/open-launch.js';
-import { quantityOf, runOnRecurrence } from '../../launch/run-on-recurrence.js';
+import { quantityOf, runOnRecurrence } from '../../launch/template/run-on-recurrence.js';
 import { tensorsBeside } from '../../launch/tensors-beside.js';
 import { madeSources } from '../made-source.js';
 

@@ -1,7 +1,7 @@
 import type { LinkAudit, LinkCheck, LinkContractName } from '../../../audit/index.js';
 import type { ReportHead } from '../audit-report.js';
 import { toReported, type Reported } from '../report-number.js';
-import type { ReportWarning } from '../reported-problem.js';
+import type { ReportWarning } from '../reported/problem.js';
 
 /** A tensor of a link, and the file it came from. */
 export interface LinkTensor {

@@ -18,7 +18,7 @@ import { formatCount, formatNumber, stated } from '../../../words/index.js';
 import type { Provenance, ReportedFinding, ReportHead } from '../audit-report.js';
 import { reportedSources, widenedNotes, type NoOutput } from '../create-audit-report.js';
 import { toReported, type Reported } from '../report-number.js';
-import { unusedWarnings } from '../reported-problem.js';
+import { unusedWarnings } from '../reported/problem.js';
 
 /** The sizes and settings of a problem of linear attention. */
 export interface ReportedRecurrence {

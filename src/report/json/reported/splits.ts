@@ -1,7 +1,7 @@
-import type { ElementTest, ErrorProfile, JudgedSplits } from '../../audit/index.js';
-import type { KeyRange } from '../../problem/index.js';
-import { reasonClause, type StatedVerdict } from '../../words/index.js';
-import { toReported, type Reported } from './report-number.js';
+import type { ElementTest, ErrorProfile, JudgedSplits } from '../../../audit/index.js';
+import type { KeyRange } from '../../../problem/index.js';
+import { reasonClause, type StatedVerdict } from '../../../words/index.js';
+import { toReported, type Reported } from '../report-number.js';
 
 /** One part of a split problem, judged as a problem of its own. */
 export interface ReportedPart extends StatedVerdict {

@@ -1,4 +1,4 @@
-import type { FormatName } from '../../formats/index.js';
+import type { FormatName } from '../../../formats/index.js';
 import {
   readFeatures,
   scaledTensors,
@@ -7,8 +7,8 @@ import {
   unusedRows,
   type Problem,
   type StoredRows,
-} from '../../problem/index.js';
-import { formatCount, formatNumber } from '../../words/index.js';
+} from '../../../problem/index.js';
+import { formatCount, formatNumber } from '../../../words/index.js';
 
 /** A range from the smallest to the largest. */
 interface Range {

@@ -6,10 +6,10 @@ import type {
   NumberTest,
   SpreadTest,
   StructureResult,
-} from '../../audit/index.js';
-import type { FormatName } from '../../formats/index.js';
-import { quantities, type Quantity } from '../../problem/index.js';
-import { toReported, type Reported } from './report-number.js';
+} from '../../../audit/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import { quantities, type Quantity } from '../../../problem/index.js';
+import { toReported, type Reported } from '../report-number.js';
 
 /** The names of a quantity, so that a reader of the report needs no table of them. */
 type ReportedWords = Pick<Quantity, 'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'>;

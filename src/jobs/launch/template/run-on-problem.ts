@@ -4,12 +4,12 @@ import {
   problemShape,
   type Quantity,
   quantityShape,
-} from '../../problem/index.js';
-import { type LaunchTensor, problemVariables } from '../../ptx/launch/index.js';
-import { UnsupportedProblem } from '../../../properties/index.js';
-import { templateQuantities } from './contract-names.js';
-import { launchTensor } from './launch-tensors.js';
-import { chainOf, type LaunchTemplate, type OpenedLaunch } from './open-launch.js';
+} from '../../../problem/index.js';
+import { type LaunchTensor, problemVariables } from '../../../ptx/launch/index.js';
+import { UnsupportedProblem } from '../../../../properties/index.js';
+import { templateQuantities } from '../contract-names.js';
+import { launchTensor } from '../launch-tensors.js';
+import { chainOf, type LaunchTemplate, type OpenedLaunch } from '../open-launch.js';
 import {
   launchWith,
   runTemplate,

@@ -3,7 +3,7 @@ import {
   formats,
   type FormatName,
   type Tensor,
-} from '../../src/formats/index.js';
+} from '../../../src/formats/index.js';
 import {
   recurrentQuantityNames,
   recurrentQuantityShape,
@@ -11,10 +11,10 @@ import {
   type RecurrentProblem,
   type RecurrentQuantityName,
   type RecurrentResults,
-} from '../../src/problem/index.js';
-import type { RecurrentArithmetic } from './arithmetic.js';
-import { roundingTo } from './rounding.js';
-import { runRecurrence, type RecurrentRunOptions } from './run-recurrence.js';
+} from '../../../src/problem/index.js';
+import type { RecurrentArithmetic } from '../arithmetic.js';
+import { roundingTo } from '../rounding.js';
+import { runRecurrence, type RecurrentRunOptions } from '../run-recurrence.js';
 
 /**
  * The tensors that a kernel of such an arithmetic writes, rounded to its formats, to nearest.

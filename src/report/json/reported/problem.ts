@@ -1,7 +1,7 @@
-import type { FormatName } from '../../formats/index.js';
-import { type Problem, problemShape, type Window } from '../../problem/index.js';
-import { formatCount, formatNumber, plainText } from '../../words/index.js';
-import { describeFeatures, reportedFeatures, type ReportedFeatures } from './reported-features.js';
+import type { FormatName } from '../../../formats/index.js';
+import { type Problem, problemShape, type Window } from '../../../problem/index.js';
+import { formatCount, formatNumber, plainText } from '../../../words/index.js';
+import { describeFeatures, reportedFeatures, type ReportedFeatures } from './features.js';
 
 /** The sizes and settings of a problem, as every report gives them. */
 export interface ReportedProblem {

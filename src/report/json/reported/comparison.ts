@@ -1,8 +1,8 @@
-import type { ElementTest, ErrorProfile, OutputDifference } from '../../audit/index.js';
-import type { FormatName } from '../../formats/index.js';
-import type { StatedVerdict } from '../../words/index.js';
-import { fromReported, toReported, type Reported } from './report-number.js';
-import { mainOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
+import type { ElementTest, ErrorProfile, OutputDifference } from '../../../audit/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import type { StatedVerdict } from '../../../words/index.js';
+import { fromReported, toReported, type Reported } from '../report-number.js';
+import { mainOutput, type ReportedOutput, type ReportedVectors } from './outputs.js';
 
 /** The origin of an output; `path` is null when a live or an emulated kernel made it. */
 interface VersionSource {

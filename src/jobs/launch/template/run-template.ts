@@ -1,19 +1,19 @@
 import { basename } from 'node:path';
-import { type FormatName, formats, type Tensor } from '../../formats/index.js';
+import { type FormatName, formats, type Tensor } from '../../../formats/index.js';
 import {
   bindLaunch,
   evaluate,
   type Launch,
   type LaunchTensor,
   type Variables,
-} from '../../ptx/launch/index.js';
-import { runLaunch } from '../../ptx/run/index.js';
-import { sourceLines } from '../../ptx/syntax/index.js';
-import { UnsupportedProblem } from '../../../properties/index.js';
-import { bufferTensors } from './buffer-tensors.js';
-import { machineStatements, type MachineStatements } from './launch-findings.js';
-import { bytesOf, launchTensor, unwrittenTensor } from './launch-tensors.js';
-import { chainOf, chainOutputs, type LaunchTemplate } from './open-launch.js';
+} from '../../../ptx/launch/index.js';
+import { runLaunch } from '../../../ptx/run/index.js';
+import { sourceLines } from '../../../ptx/syntax/index.js';
+import { UnsupportedProblem } from '../../../../properties/index.js';
+import { bufferTensors } from '../buffer-tensors.js';
+import { machineStatements, type MachineStatements } from '../launch-findings.js';
+import { bytesOf, launchTensor, unwrittenTensor } from '../launch-tensors.js';
+import { chainOf, chainOutputs, type LaunchTemplate } from '../open-launch.js';
 
 /** A problem of any contract as templates see it. */
 export interface TemplateProblem {

@@ -1,4 +1,4 @@
-import { asFamilyStores, familyShape } from '../../io/index.js';
+import { asFamilyStores, familyShape } from '../../../io/index.js';
 import {
   recurrentQuantities,
   recurrentQuantityNames,
@@ -11,12 +11,12 @@ import {
   type RecurrentQuantityName,
   type RecurrentResults,
   type Tensor,
-} from '../../problem/index.js';
-import type { LaunchTensor, Variables } from '../../ptx/launch/index.js';
-import { launchTensor } from './launch-tensors.js';
-import type { LaunchTemplate } from './open-launch.js';
+} from '../../../problem/index.js';
+import type { LaunchTensor, Variables } from '../../../ptx/launch/index.js';
+import { launchTensor } from '../launch-tensors.js';
+import type { LaunchTemplate } from '../open-launch.js';
 import { runTemplate, type ProblemRun, type TemplateProblem } from './run-template.js';
-import { takesTensor } from './tensors-beside.js';
+import { takesTensor } from '../tensors-beside.js';
 
 /** A problem of linear attention for a template, with what gradients begin with and the other tensors of its file. */
 export interface TemplateRecurrence {

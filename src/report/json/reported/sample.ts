@@ -1,5 +1,5 @@
-import type { FaultOdds, RowSample } from '../../audit/index.js';
-import { formatNumber } from '../../words/index.js';
+import type { FaultOdds, RowSample } from '../../../audit/index.js';
+import { formatNumber } from '../../../words/index.js';
 
 /**
  * The rows that were judged, where those are not all, and the probabilities with which faults of the others are seen.

@@ -10,12 +10,12 @@ import type {
   JudgedGradient,
   KeySample,
   SpreadTest,
-} from '../../audit/index.js';
-import type { FormatName } from '../../formats/index.js';
-import type { Quantity } from '../../problem/index.js';
-import { reasonClause, stated, type StatedVerdict } from '../../words/index.js';
-import { toReported, type Reported } from './report-number.js';
-import { boundedSample, type BoundedSample } from './reported-sample.js';
+} from '../../../audit/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import type { Quantity } from '../../../problem/index.js';
+import { reasonClause, stated, type StatedVerdict } from '../../../words/index.js';
+import { toReported, type Reported } from '../report-number.js';
+import { boundedSample, type BoundedSample } from './sample.js';
 
 /** The comparison of a gradient with a model's, bit for bit: numbers of elements. */
 export interface GradientBits {
