@@ -4,7 +4,7 @@
  * the build began, so that a source is newer than dist exactly when dist may lack its last change.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,19 +26,10 @@ async function build() {
   const declarations = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
   const { status } = spawnSync(process.execPath, declarations, { cwd: root, stdio: 'inherit' });
   if (status !== 0) return status ?? 1;
-  for (const schema of [
-    'report',
-    'audits',
-    'bound',
-    'certificate',
-    'check',
-    'invariance',
-    'link',
-    'recurrent',
-  ]) {
-    const path = `src/report/json/${schema}.schema.json`;
-    cpSync(join(root, path), join(built, path));
-  }
+  const ofReports = 'src/report/json';
+  for (const file of readdirSync(join(root, ofReports)))
+    if (file.endsWith('.schema.json'))
+      cpSync(join(root, ofReports, file), join(built, ofReports, file));
   chmodSync(join(built, 'src/cli/main.js'), 0o755);
   return 0;
 }

@@ -1,6 +1,7 @@
 /**
  * A plugin of the bundle: validators of the published schemas and of launch files as ajv compiles them, in the place of the
- * modules that have ajv compile them while a command waits. Each schema has a module of its own, since a command needs one of them.
+ * modules that have ajv compile them while a command waits. Each schema has a module of its own, since a command needs one of them;
+ * but those of audits, which hold one another, share one.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -30,15 +31,23 @@ function schemasOf(folder) {
     .map((file) => file.slice(0, -suffix.length));
 }
 
+/** The schemas of reports of audits: those of a chain and of several files hold the others. */
+const ofAudits = ['report', 'recurrent', 'link', 'chain', 'audits'];
+
+/** The name of the module that has a schema's validator. */
+const moduleOf = (name) => (ofAudits.includes(name) ? 'audits' : name);
+
 /** The source text of the module that stands for the one that has ajv compile schemas. */
 function loadingModule(names) {
-  const rows = names.map((name) => `  ${name}: () => import(${JSON.stringify(prefix + name)}),`);
+  const rows = names.map(
+    (name) => `  ${name}: () => import(${JSON.stringify(prefix + moduleOf(name))}),`,
+  );
   return [
     'const modules = {',
     ...rows,
     '};',
     'export async function loadValidator(name) {',
-    '  return (await modules[name]()).default;',
+    '  return (await modules[name]())[name];',
     '}',
   ].join('\n');
 }
@@ -67,15 +76,19 @@ function withoutWords(schema) {
   );
 }
 
-/** The source text of a module that exports the validator of a schema. */
-function compileSchema(folder, name) {
+/** The source text of a module that exports the validators of its schemas, each by the schema's name. */
+function compileModule(folder, module) {
   // Without inlined references the code is a fifth shorter.
   const ajv = createCompiler({ allErrors: true, inlineRefs: false });
-  for (const one of schemasOf(folder)) {
-    const file = one + suffix;
+  const names = schemasOf(folder);
+  for (const name of names) {
+    const file = name + suffix;
     ajv.addSchema(withoutWords(JSON.parse(readFileSync(join(folder, file), 'utf8'))), file);
   }
-  return asModule(standaloneCode(ajv, ajv.getSchema(name + suffix)));
+  const own = names.filter((name) => moduleOf(name) === module);
+  return asModule(
+    standaloneCode(ajv, Object.fromEntries(own.map((name) => [name, name + suffix]))),
+  );
 }
 
 /** The source text of a module that exports a check of launch files, one of each kind of contract and one for each kind of parameter. */
@@ -104,7 +117,7 @@ export const compiledSchemas = (root) => {
     load(id) {
       if (id === launches) return compileLaunchSchemas(root);
       if (id === join(root, launchChecks)) return loadingChecks;
-      if (id.startsWith(prefix)) return compileSchema(folder, id.slice(prefix.length));
+      if (id.startsWith(prefix)) return compileModule(folder, id.slice(prefix.length));
       return id === join(root, replaced) ? loadingModule(schemasOf(folder)) : null;
     },
     // Nobody reads this code, and engines read all of it before they run any.

@@ -133,10 +133,16 @@ describe('the package', () => {
   });
 
   it.each(['report', 'audits', 'bound', 'check'])('holds a validator of %s', async (name) => {
-    const file = paths.find((path) => path.endsWith(`_validate-${name}.js`))!;
-    const { default: validator } = (await import(pathToFileURL(join(root, file)).href)) as {
-      readonly default: (value: unknown) => boolean;
-    };
+    const modules = paths.filter((path) => /_validate-\w+\.js$/.test(path));
+    const exported = await Promise.all(
+      modules.map(
+        (path) =>
+          import(pathToFileURL(join(root, path)).href) as Promise<
+            Readonly<Record<string, (value: unknown) => boolean>>
+          >,
+      ),
+    );
+    const [validator] = exported.flatMap((module) => module[name] ?? []);
     expect(validator({})).toBe(false);
   });
 
