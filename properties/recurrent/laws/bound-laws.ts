@@ -123,6 +123,17 @@ function longestOf({ lengths }: PlainRecurrence): number {
   return longest;
 }
 
+/**
+ * What an audit says against a run in stretches. Chunks end where stretches do, so that a kernel in chunks may read its states as often as
+ * one that has a chunk for each token.
+ */
+function judgeStretches(run: RecurrentRun, tools: RecurrentLawTools): string | null {
+  const violation = tools.judge(run, true);
+  if (violation === null || run.declared.form === 'recurrent') return violation;
+  const declared = { ...run.declared, form: 'chunked', chunk: 1 } as const;
+  return tools.judge({ ...run, declared }, true) && violation;
+}
+
 /** A prefix, and the rest with its state. */
 export const handedOverState: RecurrentLawOfKernels = {
   statement:
@@ -136,7 +147,7 @@ export const handedOverState: RecurrentLawOfKernels = {
   violation: async (plain, choice, tools) => {
     const longest = longestOf(plain);
     const cut = 1 + (choice === 0 ? Math.floor((longest - 2) / 2) : (choice * 37) % (longest - 1));
-    const violation = tools.judge(await runInStretches(plain, [0, cut], tools), true);
+    const violation = judgeStretches(await runInStretches(plain, [0, cut], tools), tools);
     return violation && `with the state handed over at token ${cut}, ${violation}`;
   },
 };
@@ -158,7 +169,7 @@ export const tokenByToken: RecurrentLawOfKernels = {
     const longest = longestOf(plain);
     const first = Math.max(0, longest - mostSteps);
     const cuts = [...new Set([0, ...range(first, longest)])];
-    const violation = tools.judge(await runInStretches(plain, cuts, tools), true);
+    const violation = judgeStretches(await runInStretches(plain, cuts, tools), tools);
     return violation && `token by token from ${first} on, ${violation}`;
   },
 };

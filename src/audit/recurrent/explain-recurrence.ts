@@ -62,8 +62,18 @@ function passes(judged: JudgedRecurrence): boolean {
 /** Errors beside a fault that are as many times what roundings of a right kernel make, where results are as large. */
 const mostTimes = 3;
 
-/** A fault explains what comes so many times as near to its results as to the right ones. */
+/** What comes so many times as near to a fault's results as to the right ones has that fault. */
 const leastGain = 2;
+
+/** So does what is as near as a right kernel is to the right results, if it is nearer than to these by so much of roundings' variance. */
+const alike = 1.25;
+const leastEnergy = 0.1;
+
+/** Whether a distance from a fault's results is small, beside the distance from the right ones. */
+function isNear(distance: number, ofRight: number): boolean {
+  if (distance <= Math.min(mostTimes, ofRight / leastGain)) return true;
+  return distance <= alike && ofRight ** 2 - distance ** 2 >= leastEnergy;
+}
 
 /** The root mean square of a group's elements. */
 function meanSquare(values: Float64Array, group: RowGroup, rows: RecurrentRows): number {
@@ -134,15 +144,14 @@ export function explainRecurrence(
     return unexplainedCause(['the problem is too large to try faults on: give some of its heads']);
   const arithmetic = exactKernel(chunk);
   const failing = toJudge.given.filter((_, i) => !passes(judged[i])).map(({ name }) => name);
-  // What is as near to the right results has a fault that these faults do not have.
+  // What is as near to the right results has a fault that is none of these.
   const ofRight = distanceOf(toJudge, measured, (_, exact) => exact);
-  const most = Math.min(mostTimes, ofRight / leastGain);
   const accepted = faults.flatMap((fault) => {
     const predicted = predict(toJudge, fault, arithmetic);
     // A fault of which nothing is known where the kernel fails explains nothing.
     if (!failing.every((name) => predicted[name] !== undefined)) return [];
     const distance = distanceOf(toJudge, measured, ({ name }) => predicted[name]);
-    return distance <= most ? [{ fault, distance }] : [];
+    return isNear(distance, ofRight) ? [{ fault, distance }] : [];
   });
   const [first, ...others] = accepted.sort((a, b) => a.distance - b.distance);
   if (first === undefined) return unexplainedCause();
