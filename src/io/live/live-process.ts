@@ -55,7 +55,7 @@ const survivable: readonly FailureCause[] = ['error', 'unsupported'];
 const idleStarts = 2;
 
 /** Time that such a start may take to end: twice the time of a start with a request, plus this many milliseconds. */
-const idleMilliseconds = 500;
+const idleMilliseconds = 2000;
 
 /**
  * Tells a command that cannot be started, which ends with or without a request, from one that ends because of
