@@ -30,8 +30,6 @@ const complaints = [
   ['one wrong key of one query', latent, 2],
   ['one wrong key of one query', latent, 3],
   ['one wrong key of one query', decode, 4],
-  ['Q and K in int8', { heads: 1, queries: 64, keys: 64 }, 1],
-  ['Q and K in int8', narrow, 2],
   ['a dump widened to fp32', { heads: 1, queries: 64, keys: 64 }, 1],
 ] as const;
 
@@ -46,6 +44,25 @@ describe('a fault that a premise would excuse', () => {
       expect(verdict.premise, verdict.sentence).toBeNull();
       expect(verdict.sentence).not.toContain('--premise');
     }
+  });
+});
+
+describe('a kernel that quantises Q and K by token', () => {
+  inTurn.each([
+    [{ heads: 1, queries: 64, keys: 64 }, 1],
+    [narrow, 2],
+  ] as const)('is told that, and no wider premise that it would pass by: %o, %d', (sizes, seed) => {
+    const problem = normalProblem(seed, sizes);
+    const { out, lse } = faultyKernels['Q and K in int8'](problem);
+    const flagsOf = (one: typeof lse | null) => {
+      const { verdict } = judgeOutputs(problem, { out, lse: one });
+      expect(verdict.pass).toBe(false);
+      return verdict.premise?.flags;
+    };
+    const own = '--premise qk=int8,qBlock=1,kBlock=1,qkScale=scores';
+    expect(flagsOf(lse)).toBe(own);
+    // The output alone may tell less.
+    expect([undefined, own]).toContain(flagsOf(null));
   });
 });
 

@@ -179,7 +179,7 @@ function explainersOf(
     },
     fitPremise: (findings, cause) =>
       cause?.id === 'quantised-operands' && !isDeclared && options.strictPremises !== true
-        ? fitQuantisation((premises) => {
+        ? fitQuantisation(cause.sentence, (premises) => {
             const own = quantisedInputs(problem, premises);
             const { falseAlarmRate = usualFalseAlarmRate } = options;
             const again = { falseAlarmRate, premises, diagnose: false };

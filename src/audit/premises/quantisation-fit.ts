@@ -3,7 +3,10 @@ import type { PremiseDeclaration } from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { formatRoughly } from '../../words/index.js';
-import { quantisingKernels } from '../diagnosis/hypotheses/quantised/quantised-operands.js';
+import {
+  quantisationCause,
+  quantisingKernels,
+} from '../diagnosis/hypotheses/quantised/quantised-operands.js';
 import { softmaxRow } from '../diagnosis/prediction.js';
 import { RowReader } from '../diagnosis/row-reader.js';
 import type { PremiseFit } from './premise-fit.js';
@@ -11,13 +14,17 @@ import { quantisationWords } from './quantised-inputs.js';
 import { sampledRowsOf } from './sampled-errors.js';
 
 /**
- * The declaration of a kernel that quantises Q and K itself by which an output passes.
+ * The declaration of a kernel that quantises Q and K itself by which an output passes, among those that quantise them as the cause of
+ * its failure says: another would excuse what its own roundings do not.
+ * @param cause the sentence of the cause
  * @param passes whether it passes with a declaration; throws a RequestError where none is possible
  */
 export function fitQuantisation(
+  cause: string,
   passes: (declared: PremiseDeclaration) => boolean,
 ): PremiseFit | null {
-  for (const { flags, declared } of quantisingKernels)
+  for (const { flags, declared } of quantisingKernels) {
+    if (!cause.startsWith(quantisationCause(declared))) continue;
     for (const smoothedLse of ['corrected', 'as-smoothed'] as const) {
       const own = { ...declared, smoothedLse };
       try {
@@ -32,6 +39,7 @@ export function fitQuantisation(
         flags,
       };
     }
+  }
   return null;
 }
 

@@ -67,6 +67,11 @@ function withoutShift(problem: Problem): Problem {
   return lseShift === undefined ? problem : rest;
 }
 
+/** The cause of a kernel that quantises Q and K so, in a clause. */
+export function quantisationCause(declared: PremiseDeclaration): string {
+  return `the kernel quantises its inputs: ${describeQuantisation(quantisationOf(declared)!)}`;
+}
+
 /** Makes the problem that a kernel multiplies. */
 type MakeProblem = () => Problem;
 
@@ -149,12 +154,11 @@ function* ofDefault(context: HypothesisContext): Generator<Hypothesis> {
   if (!isPlain || problem.rows !== undefined) return;
   const slot = new ReaderSlot(context.shape);
   for (const { declared } of quantisingKernels) {
-    const quantisation = quantisationOf(declared)!;
     // The problem is made once for both ways to give the LSE, and again for rows that are asked for later.
     const own = firstOf(multiplied(problem, declared), () => quantisedInputs(problem, declared));
     if (own === null) continue;
     const predict = predictorOf(own.make, slot);
-    const words = describeQuantisation(quantisation);
+    const cause = quantisationCause(declared);
     const isLseGiven = context.sample.some(({ observedLse }) => observedLse !== null);
     const kinds =
       declared.smoothing === 'keys' ? (['corrected', 'as-smoothed'] as const) : [undefined];
@@ -162,8 +166,8 @@ function* ofDefault(context: HypothesisContext): Generator<Hypothesis> {
       yield {
         id: 'quantised-operands',
         technique: 'qk-accumulate',
-        statement: `the kernel quantises its inputs: ${words}${smoothedLse === 'as-smoothed' && isLseGiven ? ', whose LSE it gives' : ''}`,
-        cause: `the kernel quantises its inputs: ${words}`,
+        statement: `${cause}${smoothedLse === 'as-smoothed' && isLseGiven ? ', whose LSE it gives' : ''}`,
+        cause,
         predict: withShift(predict, smoothedLse === 'as-smoothed' ? undefined : own.lseShift),
         ofAll: true,
       };
