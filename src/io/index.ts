@@ -10,7 +10,7 @@ export {
   problemMetadata,
   writeProblem,
 } from './write-safetensors.js';
-export { writeRecurrence } from './write-recurrence.js';
+export { recurrentInputs, writeRecurrence } from './write-recurrence.js';
 export {
   asFamilyStores,
   cacheNames,

@@ -24,7 +24,7 @@ export function fitQuantisation(
   passes: (declared: PremiseDeclaration) => boolean,
 ): PremiseFit | null {
   for (const { flags, declared } of quantisingKernels) {
-    if (!cause.startsWith(quantisationCause(declared))) continue;
+    if (cause !== quantisationCause(declared)) continue;
     for (const smoothedLse of ['corrected', 'as-smoothed'] as const) {
       const own = { ...declared, smoothedLse };
       try {

@@ -93,7 +93,11 @@ function distanceFrom(
   { exact, groups }: DrawnQuantity,
   draws: readonly DrawnErrors[],
 ): number {
-  const errors = values.map((x, i) => (Number.isFinite(x - predicted[i]) ? x - predicted[i] : 0));
+  // What is no finite number is explained by a fault that gives none there, and by no other.
+  const errors = values.map((x, i) => {
+    if (Number.isFinite(x) && Number.isFinite(predicted[i])) return x - predicted[i];
+    return Number.isFinite(x) === Number.isFinite(predicted[i]) ? 0 : Infinity;
+  });
   const { queries, vDim } = rows.shape;
   let worst = 0;
   groups.forEach((group, at) => {

@@ -91,10 +91,14 @@ export function identitiesOf(
 ): readonly IdentityRule[] {
   // Mamba-2's values are no tensor, and its output has more than the state's.
   if (!given.has('out') || problem.mamba2) return [];
-  return [
+  const rules = [
     ...gradientIdentities(problem, shape, inputs, given),
     ...(given.has('final_state') ? [stateIdentity(problem, shape)] : []),
   ];
+  // Sums of nothing but zeros say nothing.
+  return rules.filter(({ combination }) =>
+    Object.values(combination).some((coefficients) => coefficients.some((x) => x !== 0)),
+  );
 }
 
 function gradientIdentities(

@@ -112,13 +112,14 @@ export function startLiveRecurrence(
   return startLiveProcess(command, timeoutSeconds, {
     offer: async (asked, path) => {
       const { problem, gradients } = asked;
-      const { family, normalisation } = problem;
+      const { family, normalisation, gateBase } = problem;
       await writeRecurrence(path, { problem, gradients }, {}, { durable: false });
       return {
         contract: 'recurrent',
         family,
         scale: recurrentScale(problem),
         normalisation: normalisation?.epsilon ?? null,
+        ...(gateBase && { gate_base: gateBase }),
         ...mamba2Settings(problem),
         wants: wantedResults(asked).map((name) => recurrentTensorName(family, name)),
       };

@@ -38,3 +38,17 @@ it('refuses a batch of none, and no results', () => {
   );
   expect(() => auditRecurrent(linear(1, 3, 1), { results: {} })).toThrow('nothing to judge');
 });
+
+it.each([NaN, Infinity])('names no cause for an output that is %s everywhere', (x) => {
+  const problem = linear(1, 5, 1);
+  const out = tensor('bf16', problem.v.shape, () => x);
+  const { verdict } = auditRecurrent(problem, { results: { out } });
+  expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id: 'unexplained' } });
+});
+
+it('has no identity between sums of nothing but zeros', () => {
+  const problem = linear(1, 5, 0);
+  const final_state = tensor('fp32', [1, 1, 4, 4], () => 0);
+  const { identities } = auditRecurrent(problem, { results: { out: zeros(problem), final_state } });
+  expect(identities).toEqual([]);
+});

@@ -1,4 +1,4 @@
-import { asFamilyStores, familyShape } from '../../../io/index.js';
+import { asFamilyStores, familyShape, recurrentInputs } from '../../../io/index.js';
 import {
   recurrentQuantities,
   recurrentQuantityNames,
@@ -10,7 +10,6 @@ import {
   type RecurrentProblem,
   type RecurrentQuantityName,
   type RecurrentResults,
-  type Tensor,
 } from '../../../problem/index.js';
 import type { LaunchTensor, Variables } from '../../../ptx/launch/index.js';
 import { launchTensor } from '../launch-tensors.js';
@@ -47,35 +46,6 @@ function recurrentVariables(problem: RecurrentProblem): Variables {
   };
 }
 
-/** The tensors of a problem by the names of its family, and as its files have them by default. */
-function recurrentTensors({
-  problem,
-  gradientInputs,
-}: TemplateRecurrence): readonly LaunchTensor[] {
-  const { family, q, k, v, g, beta, initialState, mamba2 } = problem;
-  const stored = (state: Tensor | undefined) => state && asFamilyStores(state, 'states', family);
-  const tensors = {
-    q,
-    k,
-    v,
-    g,
-    beta,
-    initial_state: stored(initialState),
-    dout: gradientInputs?.dout,
-    dfinal_state: stored(gradientInputs?.dfinalState),
-    ...(mamba2 && {
-      dt: mamba2.dt,
-      A: mamba2.a,
-      D: mamba2.d,
-      z: mamba2.z,
-      dt_bias: mamba2.dtBias,
-    }),
-  };
-  return Object.entries(tensors).flatMap(([name, tensor]) =>
-    tensor === undefined ? [] : [launchTensor(recurrentTensorName(family, name), tensor)],
-  );
-}
-
 /** A quantity of a family by the name of its tensor there, or by that of the other families. */
 export function quantityOf(
   as: string,
@@ -89,13 +59,18 @@ export function quantityOf(
 
 /** A problem of linear attention as templates see it. By default an output has the format of v, and every other result fp32. */
 function recurrenceForTemplates(posed: TemplateRecurrence): TemplateProblem {
-  const { problem, beside } = posed;
+  const { problem, gradientInputs, beside } = posed;
   const { q, k, v } = problem;
   const shape = recurrentShape(problem);
   return {
     variables: recurrentVariables(problem),
     formats: [q, k, v].map(({ format }) => format),
-    tensors: [...beside, ...recurrentTensors(posed)],
+    tensors: [
+      ...beside,
+      ...recurrentInputs(problem, gradientInputs).map(([name, tensor]) =>
+        launchTensor(name, tensor),
+      ),
+    ],
     outputAs: (as) => {
       const name = quantityOf(as, problem);
       const sizes = name === undefined ? null : recurrentQuantityShape(name, problem, shape);
