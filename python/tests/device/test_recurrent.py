@@ -170,6 +170,14 @@ def test_a_stale_state_is_open():
     assert found.open_heads == {0, 1, 2, 3}
 
 
+def test_zeros_where_there_must_only_be_zeros_are_no_pass_of_the_device():
+    given = inputs("linear", with_state=False)
+    given["v"][1, :, 0] = 0
+    out, state = law("linear", given, torch.float32, in_chunks=True)
+    found = judge_recurrence(problem_of("linear", given, out.bfloat16(), state), 1e-9)
+    assert found.open_heads == {HEADS}
+
+
 def test_a_state_that_is_not_what_the_last_output_reads_is_open(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "DIM", 64)
     given = inputs("simple-gla")
