@@ -4,8 +4,8 @@ import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { formatRoughly } from '../../words/index.js';
 import {
-  quantisationCause,
   quantisingKernels,
+  saysQuantisation,
 } from '../diagnosis/hypotheses/quantised/quantised-operands.js';
 import { softmaxRow } from '../diagnosis/prediction.js';
 import { RowReader } from '../diagnosis/row-reader.js';
@@ -24,7 +24,7 @@ export function fitQuantisation(
   passes: (declared: PremiseDeclaration) => boolean,
 ): PremiseFit | null {
   for (const { flags, declared } of quantisingKernels) {
-    if (cause !== quantisationCause(declared)) continue;
+    if (!saysQuantisation(cause, declared)) continue;
     for (const smoothedLse of ['corrected', 'as-smoothed'] as const) {
       const own = { ...declared, smoothedLse };
       try {

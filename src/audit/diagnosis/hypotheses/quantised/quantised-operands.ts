@@ -68,8 +68,17 @@ function withoutShift(problem: Problem): Problem {
 }
 
 /** The cause of a kernel that quantises Q and K so, in a clause. */
-export function quantisationCause(declared: PremiseDeclaration): string {
+function quantisationCause(declared: PremiseDeclaration): string {
   return `the kernel quantises its inputs: ${describeQuantisation(quantisationOf(declared)!)}`;
+}
+
+/** The cause with an LSE that is of smoothed K. */
+const withItsLse = (cause: string) => `${cause}, whose LSE it gives`;
+
+/** Whether the sentence of a cause says that a kernel quantises Q and K so. */
+export function saysQuantisation(sentence: string, declared: PremiseDeclaration): boolean {
+  const cause = quantisationCause(declared);
+  return sentence === cause || sentence === withItsLse(cause);
 }
 
 /** Makes the problem that a kernel multiplies. */
@@ -166,7 +175,7 @@ function* ofDefault(context: HypothesisContext): Generator<Hypothesis> {
       yield {
         id: 'quantised-operands',
         technique: 'qk-accumulate',
-        statement: `${cause}${smoothedLse === 'as-smoothed' && isLseGiven ? ', whose LSE it gives' : ''}`,
+        statement: smoothedLse === 'as-smoothed' && isLseGiven ? withItsLse(cause) : cause,
         cause,
         predict: withShift(predict, smoothedLse === 'as-smoothed' ? undefined : own.lseShift),
         ofAll: true,
