@@ -4,6 +4,7 @@ export {
   outShares,
   weightError,
   type MergeJudgement,
+  type StoredMerge,
 } from './judge-merge.js';
 export { mergedLseFaults, mergeFaults, type MergeFault } from './merge-faults.js';
 export { judgeSplits, type JudgedSplits, type SplitAudit } from './judge-splits.js';

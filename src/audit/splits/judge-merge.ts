@@ -1,8 +1,16 @@
 import type { OutputRounding } from '../../../kernels/index.js';
 import type { GivenQuantity } from '../kernel-outputs.js';
+import { formats, type FormatName } from '../../formats/index.js';
 import { outputRounding } from '../bounds/index.js';
-import { mergeFaults, type MergeFault, type WrongMerge } from './merge-faults.js';
+import { factorFaults, mergeFaults, type MergeFault, type WrongMerge } from './merge-faults.js';
 import { mergeParts, type MergedParts, type PartialResults } from './merge-parts.js';
+
+/** A merged O as a kernel stored it, which may have been multiplied by a factor before. */
+export interface StoredMerge extends Pick<GivenQuantity, 'format' | 'values'> {
+  readonly rounding: OutputRounding;
+  /** What the merge is multiplied by before it is rounded, and the parts are not; default: 1. */
+  readonly factor?: number;
+}
 
 /** Outputs that were merged from parts. */
 export interface MergedOutputs {
@@ -40,6 +48,14 @@ export function weightError({ splits, rows, lse }: PartialResults, row: number):
   return 8 * roundoff * (2 * largest + 1) + 2 * functionError + (splits + 4) * roundoff;
 }
 
+/** The relative error of a factor: it may be a reciprocal in fp32, and the product rounds; doubled for terms of second order. */
+const factorError = 4 * roundoff;
+
+/** The largest number that a merge is cut off at: conversions to fp8 saturate (cvt.satfinite, which PTX has alone); else ∞. */
+function limitOf(format: FormatName): number {
+  return format === 'e4m3' || format === 'e5m2' ? formats[format].maxFinite : Infinity;
+}
+
 function share(error: number, allowed: number): number {
   return error === 0 ? 0 : Number.isNaN(error) ? Infinity : error / allowed;
 }
@@ -49,20 +65,27 @@ function distance(x: number, y: number): number {
   return Object.is(x, y) || x === y ? 0 : Math.abs(x - y);
 }
 
-/** The largest share that an element of each row uses of the error bound of a merge in fp32. */
+/**
+ * The largest share that an element of each row uses of the error bound of a merge in fp32. A factor multiplies values, magnitudes and
+ * errors alike, and adds an error of its own. A value beyond the largest of fp8 is that: cutting off moves two numbers no farther apart.
+ */
 export function outShares(
   parts: PartialResults,
   merged: MergedParts,
-  { format, values }: Pick<GivenQuantity, 'format' | 'values'>,
-  rounding: OutputRounding,
+  { format, values, rounding, factor = 1 }: StoredMerge,
 ): Float64Array {
   const used = new Float64Array(parts.rows);
+  const limit = limitOf(format);
+  const size = Math.abs(factor);
+  const ofFactor =
+    factor === 1 ? { relative: 0, lost: 0 } : { relative: factorError, lost: underflow };
   for (let row = 0; row < parts.rows; row++) {
-    const error = weightError(parts, row);
+    const error = weightError(parts, row) + ofFactor.relative;
     for (let i = row * parts.dim; i < (row + 1) * parts.dim; i++) {
       const lost = (parts.splits + 2) * underflow;
-      const inner = error * merged.magnitude[i] + merged.outRadius[i] + lost;
-      const exact = merged.out[i];
+      const inner =
+        size * (error * merged.magnitude[i] + merged.outRadius[i] + lost) + ofFactor.lost;
+      const exact = Math.min(limit, Math.max(-limit, factor * merged.out[i]));
       const allowed = inner + outputRounding(format, exact, inner, rounding);
       used[row] = Math.max(used[row], share(distance(values[i], exact), allowed));
     }
@@ -101,10 +124,11 @@ export function judgeMerge(
   lseParts: PartialResults,
   rounding: OutputRounding,
 ): MergeJudgement {
-  const used = largestOf(outShares(parts, mergeParts(parts), out, rounding));
+  const stored = { ...out, rounding };
+  const used = largestOf(outShares(parts, mergeParts(parts), stored));
   const ofLse = lse === null ? null : largestOf(lseShares(lseParts, mergeParts(lseParts), lse));
   const pass = used <= 1 && (ofLse ?? 0) <= 1;
-  const causes = used <= 1 ? [] : explainingFaults(parts, out, rounding);
+  const causes = used <= 1 ? [] : explainingFaults(parts, stored);
   return { pass, used, lseUsed: ofLse, causes: causes.map(({ sentence }) => sentence) };
 }
 
@@ -117,17 +141,16 @@ function wronglyMerged({ parts, weight, isDivided, emptyRows = 0 }: WrongMerge):
   return merged;
 }
 
-/** The mistakes of a merge that give this output on every element. */
+/** The mistakes of a merge that give this output on every element, those of its factor among them. */
 export function explainingFaults(
   parts: PartialResults,
-  out: Pick<GivenQuantity, 'format' | 'values'>,
-  rounding: OutputRounding,
+  stored: StoredMerge,
 ): readonly MergeFault[] {
-  return mergeFaults(parts.splits).filter(({ apply }) => {
+  const { factor = 1 } = stored;
+  return [...factorFaults(factor), ...mergeFaults(parts.splits)].filter(({ apply }) => {
     const wrong = apply(parts);
-    return (
-      wrong !== null &&
-      outShares(wrong.parts, wronglyMerged(wrong), out, rounding).every((used) => used <= 1)
-    );
+    if (wrong === null) return false;
+    const other = { ...stored, factor: wrong.factor ?? factor };
+    return outShares(wrong.parts, wronglyMerged(wrong), other).every((used) => used <= 1);
   });
 }

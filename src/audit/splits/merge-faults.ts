@@ -11,6 +11,8 @@ export interface WrongMerge {
   readonly parts: PartialResults;
   readonly weight?: PartWeight | undefined;
   readonly isDivided?: boolean;
+  /** What it multiplies the merge by; left out where that is right. */
+  readonly factor?: number;
   /** What it gives in rows whose parts all have no key; 0 where it is left out. */
   readonly emptyRows?: number;
 }
@@ -153,6 +155,21 @@ function ofEachPart(splits: number): MergeFault[] {
             factor((split) => (split === alone ? 1 : 0)),
           ),
         )),
+  ];
+}
+
+/** The mistakes of a factor that a merge is multiplied by; none where it is 1. */
+export function factorFaults(factor: number): readonly MergeFault[] {
+  if (factor === 1) return [];
+  const ofFactor = (id: string, sentence: string, other: number): MergeFault => ({
+    id,
+    sentence,
+    apply: (parts) => ({ parts, factor: other }),
+  });
+  return [
+    ofFactor('factor-missing', 'the factor of O is missing', 1),
+    ofFactor('factor-inverted', 'the factor of O is inverted', 1 / factor),
+    ofFactor('factor-twice', 'the factor of O is applied twice', factor ** 2),
   ];
 }
 

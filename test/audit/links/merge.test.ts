@@ -200,6 +200,63 @@ describe('a merge', () => {
     expect(verdict.notes.join()).toContain('1 rows are not judged');
   });
 
+  describe('whose O is multiplied by a factor', () => {
+    /** O times a factor in fp32, stored in e4m3 or bf16, saturating as conversions do. */
+    const stored = (parts: GivenMerge['parts'], format: 'e4m3' | 'bf16', by: number) => {
+      const { maxFinite } = formats[format];
+      const values = merge(parts).out.map((x) =>
+        Math.min(maxFinite, Math.max(-maxFinite, f(x * f(by)))),
+      );
+      return {
+        format,
+        values: decodeToFloat64(encodeFromFloat64(formats[format], values), formats[format]),
+      };
+    };
+    const draw = fc.tuple(
+      fc.nat(),
+      fc.constantFrom('e4m3' as const, 'bf16' as const),
+      fc.double({ min: -12, max: 12, noNaN: true }).map((x) => f(2 ** x)),
+    );
+
+    it('passes where the kernel divides by it, cut off at the largest number of fp8', () => {
+      fc.assert(
+        fc.property(draw, ([seed, format, scale]) => {
+          const parts = drawParts(seed, 3);
+          const out = stored(parts, format, f(1 / scale));
+          const { verdict } = auditMerge({ shape, parts, out, lse: null, factor: 1 / scale });
+          expect(verdict.sentence).toMatch(/^PASS/);
+        }),
+        { seed: testSeed, numRuns: scaled(200) },
+      );
+    });
+
+    it.each([
+      ['factor-missing', () => 1],
+      ['factor-inverted', (scale: number) => 1 / scale],
+      ['factor-twice', (scale: number) => scale ** 2],
+    ] as const)('fails by its cause: %s', (id, of) => {
+      for (const factor of [3, 0.375]) {
+        const parts = drawParts(testSeed, 3);
+        const out = stored(parts, 'bf16', of(factor));
+        const { verdict } = auditMerge({ shape, parts, out, lse: null, factor });
+        expect(verdict).toMatchObject({ status: 'FAIL', diagnosis: { id } });
+      }
+    });
+
+    it('fails with an error of 2 % in one element, and where a number beyond the largest is another', () => {
+      const parts = drawParts(testSeed, 3, false);
+      const right = stored(parts, 'bf16', 5);
+      const wrong = { ...right, values: right.values.map((x, i) => (i === 7 ? x * 1.02 : x)) };
+      const judged = (out: typeof wrong, factor: number) =>
+        auditMerge({ shape, parts, out, lse: null, factor }).verdict.status;
+      expect([judged(right, 5), judged(wrong, 5)]).toEqual(['PASS', 'FAIL']);
+      const cut = stored(parts, 'e4m3', 4000);
+      const at = cut.values.indexOf(448);
+      const below = { ...cut, values: cut.values.map((x, i) => (i === at ? 416 : x)) };
+      expect([judged(cut, 4000), judged(below, 4000)]).toEqual(['PASS', 'FAIL']);
+    });
+  });
+
   it('is no pass without an output', () => {
     const parts = drawParts(testSeed, 3);
     const { verdict } = auditMerge({ shape, parts, out: null, lse: null });

@@ -11,6 +11,7 @@ import {
   weightError,
   type MergedParts,
   type PartialResults,
+  type StoredMerge,
 } from '../../splits/index.js';
 import { reachLinkVerdict, type LinkAudit, type LinkCheck } from '../link-audit.js';
 
@@ -37,6 +38,8 @@ export interface GivenMerge {
   readonly out: StoredNumbers | null;
   /** [batch, heads, queries], natural logarithms; null where it is not given. */
   readonly lse: StoredNumbers | null;
+  /** What O is multiplied by before it is stored, and the parts are not; 1 where nobody says it. */
+  readonly factor?: number;
   /** Whose LSEs were in base 2 before, as the report says: "the parts", "the merged LSE". */
   readonly ofBase2?: readonly string[];
 }
@@ -79,16 +82,17 @@ function rowWords(row: number, { batch, heads, queries }: MergeShape): string {
 /** A row's element that is farthest from exact. */
 function outStatement(
   row: number,
-  { values }: StoredNumbers,
+  { values, factor = 1 }: StoredMerge,
   merged: MergedParts,
   shape: MergeShape,
 ): string {
   const { dim } = shape;
   let most = 0;
-  const error = (i: number) => Math.abs(values[row * dim + i] - merged.out[row * dim + i]);
+  const exact = (i: number) => factor * merged.out[row * dim + i];
+  const error = (i: number) => Math.abs(values[row * dim + i] - exact(i));
   for (let i = 1; i < dim; i++) if (!(error(i) <= error(most))) most = i;
   const at = row * dim + most;
-  return `O at ${rowWords(row, shape)}, column ${most}: got ${formatNumber(values[at])}, the merge of the parts is ${formatNumber(merged.out[at])}`;
+  return `O at ${rowWords(row, shape)}, column ${most}: got ${formatNumber(values[at])}, the merge of the parts is ${formatNumber(exact(most))}`;
 }
 
 /** The largest error of weights, relative, with which a bound of a merge says something: at 1 zeros would pass. */
@@ -146,12 +150,12 @@ interface Shares {
   readonly lse: Float64Array | null;
 }
 
-function explain(given: GivenMerge, shares: Shares): FoundCause {
-  const { parts, out, lse, shape } = given;
+function explain(given: GivenMerge, out: StoredMerge | null, shares: Shares): FoundCause {
+  const { parts, lse, shape } = given;
   const ofOut = shares.out === null ? [] : wrongRows(shares.out);
   if (ofOut.length > 0 && out !== null) {
     const place = placeOf(ofOut, shape);
-    const [first, ...others] = explainingFaults(parts, out, 'nearest');
+    const [first, ...others] = explainingFaults(parts, out);
     return first === undefined
       ? { ...unexplainedCause([`wrong: ${describePlace(place)}`]), place }
       : foundCause({ ...first, place }, ['with it, every row of O would be right'], others);
@@ -196,10 +200,11 @@ function notesOf(empty: number, unjudged: number): string[] {
  * error bound of a merge in fp32 with exponentials and logarithms of some ulps, and the rounding of the output.
  */
 export function auditMerge(given: GivenMerge): LinkAudit {
-  const { shape, parts, out, lse } = given;
+  const { shape, parts, lse, factor = 1 } = given;
+  const out = given.out && ({ ...given.out, rounding: 'nearest', factor } as const);
   const merged = mergeParts(parts);
   const shares: Shares = {
-    out: out === null ? null : outShares(parts, merged, out, 'nearest'),
+    out: out === null ? null : outShares(parts, merged, out),
     lse: lse === null ? null : lseShares(parts, merged, lse),
   };
   const unjudged = (one: Float64Array | null) =>
@@ -225,13 +230,14 @@ export function auditMerge(given: GivenMerge): LinkAudit {
       ...(batch === 1 ? [] : [`batch ${batch}`]),
       `${heads} ${heads === 1 ? 'head' : 'heads'}, ${queries} ${queries === 1 ? 'query' : 'queries'}, dim ${dim}`,
       ...(out === null ? [] : [`O ${out.format}`]),
+      ...(factor === 1 ? [] : [`O times ${formatNumber(factor)}`]),
       ...(given.ofBase2 ?? []).map((whose) => `LSEs of ${whose} in base 2`),
     ].join(', '),
     settings: { parts: parts.splits, ...shape },
     checks,
     verdict: reachLinkVerdict(
       checks,
-      () => explain(given, shares),
+      () => explain(given, out, shares),
       notesOf(empty, Math.max(unjudged(shares.out), unjudged(shares.lse))),
     ),
     arithmetic:

@@ -143,13 +143,19 @@ function placesOf(file: TensorFile, link: DeclaredLink): Places {
 /** What an attention in parts has from the merge behind it, where it has no O of its own. */
 const merged = ['out', 'lse'];
 
+/** Names of factors that a merge multiplies O by: then it is not the O of the attention before it. */
+const factors = ['output_scale', 'v_descale'];
+
 /** The places of every link, with the merged O of an attention that has only its parts. */
 function allPlaces(file: TensorFile, links: readonly DeclaredLink[]): Places[] {
   const all = links.map((link) => placesOf(file, link));
   return all.map((places, i) => {
     if (links[i].contract !== 'attention' || places.has('out')) return places;
     const merge = links.findIndex(({ contract }, at) => at > i && contract === 'merge');
-    const lent = [...(all[merge] ?? [])].filter(([name]) => merged.includes(name));
+    const lender = all[merge] ?? new Map<string, string>();
+    const notes = links[merge]?.notes ?? {};
+    const isScaled = factors.some((name) => lender.has(name) || Number(notes[name] ?? 1) !== 1);
+    const lent = isScaled ? [] : [...lender].filter(([name]) => merged.includes(name));
     return new Map([...lent, ...places]);
   });
 }

@@ -9,12 +9,13 @@ import {
 } from '../../../io/tensors/index.js';
 import type { Tensor } from '../../../problem/index.js';
 import { naturalLse } from '../read-outputs.js';
+import { positive } from './cache-factors.js';
 import type { LinkReader } from './link-reader.js';
 import { oneOf } from './one-of.js';
 
 const names = {
-  tensors: ['out_partial', 'lse_partial', 'out', 'lse', 'output_scale'],
-  notes: ['lse_base', 'partial_lse_base', 'layout'],
+  tensors: ['out_partial', 'lse_partial', 'out', 'lse', 'output_scale', 'v_descale'],
+  notes: ['lse_base', 'partial_lse_base', 'layout', 'output_scale', 'v_descale'],
 } as const;
 
 /** The bases of LSEs. */
@@ -43,14 +44,22 @@ function shapeOf(file: LinkFile, { shape }: Tensor, order: Layout): MergeShape {
   return { batch, heads, queries, dim };
 }
 
+/** A factor of O, a tensor of one number or a note; 1 where the file has none. @throws RequestError for what is no positive number */
+async function factorOf(file: LinkFile, name: 'output_scale' | 'v_descale'): Promise<number> {
+  if (!file.has(name)) return file.note(name, positive) ?? 1;
+  const tensor = await file.numbers(name);
+  const [value, ...others] = decodeTensor(tensor);
+  if (others.length > 0 || !(value > 0 && value < Infinity))
+    return file.refuse(
+      `tensor ${quoted(name)} is of shape [${tensor.shape.join(', ')}]${others.length === 0 ? ` and holds ${value}` : ''}; give one positive number`,
+    );
+  return value;
+}
+
 /** The contract of a merge as files pose it: `out_partial` and `lse_partial`, and of the kernel `out` and `lse`. */
 export const mergeLink: LinkReader = {
   names,
   judge: async (file) => {
-    if (file.has('output_scale'))
-      file.refuse(
-        'has output_scale: a merged O that is divided by a factor is not judged; give the O of a merge without one',
-      );
     const partial = await file.numbers('out_partial');
     const partialLse = await file.numbers('lse_partial');
     const order = file.note('layout', parseLayout) ?? 'bhsd';
@@ -91,6 +100,7 @@ export const mergeLink: LinkReader = {
       },
       out: await read('out', dim),
       lse: await read('lse', 1),
+      factor: (await factorOf(file, 'v_descale')) / (await factorOf(file, 'output_scale')),
       ofBase2: [
         ...(ofParts === '2' ? ['the parts'] : []),
         ...(ofMerge === '2' ? ['the merge'] : []),
