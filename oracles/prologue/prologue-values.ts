@@ -1,12 +1,14 @@
 import {
   createRotation,
   type CachePart,
+  type NormFormat,
   type Prologue,
   type RootMeanSquareNorm,
 } from '../../src/problem/index.js';
 import {
   decodeTensor,
   formats,
+  round,
   smallestNormal,
   smallestSubnormal,
   unitRoundoff,
@@ -57,6 +59,22 @@ interface Ball {
   readonly radius: Float64Array;
 }
 
+/**
+ * A vector whose numbers are rounded to nearest: rounding is monotone, so that the ends of each span round to the ends of its image.
+ * A span with an end beyond the format has no bound.
+ */
+function stored({ values, radius }: Ball, format: NormFormat): Ball {
+  const ends = ([1, -1] as const).map((side) =>
+    values.map((x, i) => round(formats[format], x + side * radius[i])),
+  );
+  const [high, low] = ends;
+  const isBounded = (i: number) => Number.isFinite(high[i] - low[i]);
+  return {
+    values: values.map((x, i) => (isBounded(i) ? (low[i] + high[i]) / 2 : x)),
+    radius: values.map((_, i) => (isBounded(i) ? (high[i] - low[i]) / 2 : Infinity)),
+  };
+}
+
 /** The root that a norm divides by: with ε under it, or, of a kernel with that fault, beside it. */
 function rootOf(sum: number, columns: number, { epsilon, form }: RootMeanSquareNorm): number {
   const mean = form === 'sum' ? sum : sum / columns;
@@ -84,7 +102,7 @@ function normed(
   const coarse = rounding === 'fp32' ? 0 : 2 * room * unitRoundoff(formats[rounding]);
   const error = normError(columns, root * root) + coarse;
   const least = root - carried;
-  return {
+  const made = {
     values: centred.map((x, i) => (x / root) * gains[i]),
     radius: centred.map((x, i) => {
       const gain = Math.abs(gains[i]);
@@ -93,6 +111,7 @@ function normed(
       return off + ((Math.abs(x) / root) * gain + off) * error + 2 * tiny * (1 + gain);
     }),
   };
+  return norm.format === undefined ? made : stored(made, norm.format);
 }
 
 /**

@@ -34,6 +34,7 @@ const notes = {
   contract: 'prologue',
   norm_epsilon: '1e-5',
   norm_offset: '1',
+  ...(plan.normFormat !== null && { norm_format: plan.normFormat }),
   softmax_scale: '0.25',
   rope_layout: plan.layout,
   rope_base: '10000',

@@ -12,6 +12,8 @@ export interface RootMeanSquareNorm {
   readonly epsilon: number;
   /** What is added to the gain: 1 in models whose gains are differences from 1. */
   readonly offset: 0 | 1;
+  /** The format that a normed number, its gain included, is rounded to once before anything else; left out: none. */
+  readonly format?: NormFormat | undefined;
   /**
    * Left out: as above. Of kernels with a fault: ε added to the root; the sum of squares in place of their mean; the mean of all heads
    * of a token; the mean subtracted first.
@@ -20,6 +22,10 @@ export interface RootMeanSquareNorm {
   /** The sum of squares, where it is not that of the vector. */
   readonly squares?: number;
 }
+
+/** Formats that normed numbers are rounded to. */
+export const normFormats = ['bf16', 'fp16'] as const;
+export type NormFormat = (typeof normFormats)[number];
 
 /** The most by which the numbers of a right kernel's own tables differ from the exact ones, element by element. */
 export interface TableErrors {

@@ -10,6 +10,8 @@ export {
   type MadeTables,
   type PageTable,
   type Prologue,
+  normFormats,
+  type NormFormat,
   type RootMeanSquareNorm,
   type Rotary,
   type RotaryFrequencies,

@@ -1,5 +1,5 @@
 import { decodeTensor } from '../../../formats/index.js';
-import type { RootMeanSquareNorm } from '../../../problem/index.js';
+import { normFormats, type RootMeanSquareNorm } from '../../../problem/index.js';
 import { fault, mapped, withNorm, type Change, type PrologueFault } from './prologue-fault.js';
 import { rotaryFaults } from './rotary-faults.js';
 
@@ -69,6 +69,18 @@ const normFaults: readonly PrologueFault[] = [
   ),
   fault('norm-over-heads', 'the norm is over all heads of a token', withForm('token')),
   fault('norm-centred', 'the norm subtracts the mean, as a layer norm does', withForm('centred')),
+  ...normFormats.map((format) =>
+    fault(
+      'norm-rounded',
+      `normed numbers are rounded to ${format} before anything else`,
+      withNorm((norm) => (norm.format === format ? null : { ...norm, format })),
+    ),
+  ),
+  fault(
+    'norm-unrounded',
+    'normed numbers are not rounded where they have to be',
+    withNorm(({ format, ...norm }) => (format === undefined ? null : norm)),
+  ),
   fault(
     'norm-order',
     'the norm is made behind the rotation where it is before it, or the reverse',

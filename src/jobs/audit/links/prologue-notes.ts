@@ -1,12 +1,13 @@
 import { computedTables } from '../../../../oracles/index.js';
 import type { Tensor } from '../../../formats/index.js';
 import { parseBlockSize, type LinkFile } from '../../../io/tensors/index.js';
-import type {
-  MadeTables,
-  Prologue,
-  RootMeanSquareNorm,
-  Rotary,
-  RotaryLayout,
+import {
+  normFormats,
+  type MadeTables,
+  type Prologue,
+  type RootMeanSquareNorm,
+  type Rotary,
+  type RotaryLayout,
 } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { parseWhole } from '../../../words/index.js';
@@ -16,7 +17,7 @@ import { oneOf } from './one-of.js';
 /** The settings of a norm and a rotation. */
 export const prologueNotes = [
   ...['rope_layout', 'rope_base', 'rope_dims', 'rope_first', 'rope_factor', 'table_format'],
-  ...['norm_epsilon', 'norm_offset', 'prologue_format'],
+  ...['norm_epsilon', 'norm_offset', 'norm_format', 'prologue_format'],
 ] as const;
 
 /** Formats that a prologue rounds to. */
@@ -76,7 +77,8 @@ export async function readNorm(
       `${gainName} has shape [${gain.shape.join(', ')}], and its tensor has ${columns} columns; make them fit`,
     );
   const offset = file.note('norm_offset', oneOf(['0', '1'] as const)) === '1' ? 1 : 0;
-  return { gain, epsilon, offset };
+  const format = file.note('norm_format', oneOf(normFormats));
+  return { gain, epsilon, offset, ...(format !== undefined && { format }) };
 }
 
 const layoutWords: Readonly<Record<'halves' | 'neighbours' | 'interleaved', RotaryLayout>> = {

@@ -55,7 +55,11 @@ function wordsOf(parts: readonly JudgedPart[]): string[] {
   const { norm, rotary, order, factor = 1, rounding } = prologue;
   const scale = factor === 1 ? [] : [`q times ${factor}`];
   return [
-    ...(norm === null ? [] : [`RMS norm with epsilon ${norm.epsilon}`]),
+    ...(norm === null
+      ? []
+      : [
+          `RMS norm with epsilon ${norm.epsilon}${norm.format === undefined ? '' : `, rounded to ${norm.format}`}`,
+        ]),
     ...(rotary === null
       ? []
       : [

@@ -29,6 +29,7 @@ export interface ProloguePlan {
   readonly hasRope: boolean;
   readonly epsilon: number | null;
   readonly offset: 0 | 1;
+  readonly normFormat: 'bf16' | 'fp16' | null;
   readonly order: 'norm-rope' | 'rope-norm';
   readonly factor: number;
   readonly output: Short;
@@ -58,6 +59,7 @@ export interface PrologueMistake {
   readonly overToken?: boolean;
   readonly gain?: (gain: Float64Array, plan: ProloguePlan, name: 'q' | 'k') => Float64Array;
   readonly offset?: 0 | 1;
+  readonly normFormat?: ProloguePlan['normFormat'];
   readonly order?: ProloguePlan['order'];
   readonly factor?: (factor: number) => number;
   readonly scalesKeys?: boolean;
@@ -106,7 +108,7 @@ export function runPrologue(
   const given = plan.inputs[name];
   const isPlain = name === 'v' && wrong.rotatesValues !== true;
   if (isPlain) return given.map((x) => rounded(x, plan.output));
-  const { dims, first, layout, order, offset } = { ...plan, ...wrong };
+  const { dims, first, layout, order, offset, normFormat } = { ...plan, ...wrong };
   const epsilon = wrong.epsilon ?? plan.epsilon;
   const own = name === 'v' ? null : plan.gains[name];
   const gain = own === null || name === 'v' ? null : (wrong.gain?.(own, plan, name) ?? own);
@@ -132,7 +134,12 @@ export function runPrologue(
         ? f32(f32(Math.sqrt(size)) + epsilon)
         : f32(Math.sqrt(f32(size + epsilon)));
     const inverse = f32(1 / root);
-    return x.map((one, i) => f32(f32(one * inverse) * f32(gain[head * columns + i] + offset)));
+    return x.map((one, i) =>
+      rounded(
+        f32(f32(one * inverse) * f32(gain[head * columns + i] + offset)),
+        normFormat ?? 'fp32',
+      ),
+    );
   };
   const turned = (vector: number[], token: number): number[] => {
     if (!plan.hasRope) return vector;
@@ -225,6 +232,7 @@ export function judgedPrologue(
                     gain: tensor(plan.gains[name], [heads, plan.columns], 'fp32'),
                     epsilon: plan.epsilon,
                     offset: plan.offset,
+                    ...(plan.normFormat !== null && { format: plan.normFormat }),
                   },
             rotary: rotaryOf(plan),
             rounding: 'fp32',
@@ -275,6 +283,7 @@ export function drawPrologue(seed: number, fixed: Partial<ProloguePlan> = {}): P
     hasRope: draw() < 0.85,
     epsilon: one([null, 1e-6, 1e-5]),
     offset: one([0, 1] as const),
+    normFormat: one([null, 'bf16', 'fp16'] as const),
     order: one(['norm-rope', 'rope-norm'] as const),
     factor: one([1, columns ** -0.5]),
     output: one(['bf16', 'fp16', 'fp32'] as const),
