@@ -22,6 +22,8 @@ export const recurrentValues = [
   'operand',
   /** Keys and queries with decays by key dimension, as operands of gradients within a chunk. */
   'decayed-operand',
+  /** Dots of queries and of keys with keys that are decayed by key dimension, within a chunk. */
+  'decayed-dot',
   /** A, as it goes into the inverse. */
   'triangle',
   /** T. */

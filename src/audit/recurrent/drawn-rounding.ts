@@ -1,11 +1,12 @@
-import type {
-  RecurrentArithmetic,
-  RecurrentRounding,
-  RecurrentValue,
+import {
+  recurrentOperands,
+  type RecurrentArithmetic,
+  type RecurrentRounding,
+  type RecurrentValue,
 } from '../../../kernels/index.js';
 import { makesGates } from '../../../oracles/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
-import type { RecurrentProblem } from '../../problem/index.js';
+import { recurrentFamilies, type RecurrentProblem } from '../../problem/index.js';
 import { lazily } from '../../reuse.js';
 import { randomWords } from '../rows/index.js';
 
@@ -99,27 +100,29 @@ export function drawnRounding(
  */
 const alikeValues = ['sum', 'decay', 'gates', 'state'] as const satisfies readonly RecurrentValue[];
 
-/** Operands of products, which tensor cores cut to tf32 where they are wider: all errors have one sense then. */
-const cutValues = [
-  'operand',
-  'intra',
-  'write',
-  'write-operand',
-  'state-operand',
-] as const satisfies readonly RecurrentValue[];
-
 /**
- * The values of a problem's kernels whose errors may all have one sense; of made gates and β what they are made of, of Mamba-2 Δ too, as tokens of one dt have one Δ, and operands that are cut to
- * tf32.
+ * The values of a problem's kernels whose errors may all have one sense; of made gates and β what they are made of, of Mamba-2 Δ too, as tokens of one dt have one Δ.
+ * In chunks these are also operands in tf32, to which tensor cores cut numbers of fp32, and dots of operands that hold decays.
  */
 export function alikeValuesOf(
   problem: RecurrentProblem,
-  { formats: of }: Pick<RecurrentArithmetic, 'formats'>,
+  { form, formats: of }: Pick<RecurrentArithmetic, 'form' | 'formats'>,
 ): readonly RecurrentValue[] {
-  if (makesGates(problem)) return [...alikeValues, 'time-step'];
-  if (problem.mamba2 === undefined) return alikeValues;
-  return [...alikeValues, 'time-step', ...cutValues.filter((value) => of[value] === 'tf32')];
+  const hasSteps = makesGates(problem) || problem.mamba2 !== undefined;
+  const steps = hasSteps ? (['time-step'] as const) : [];
+  if (form === 'recurrent') return [...alikeValues, ...steps];
+  const isByDimension = recurrentFamilies[problem.family].decay === 'by-key-dimension';
+  const decayed = isByDimension ? (['decayed-dot', 'decayed-operand'] as const) : [];
+  return [
+    ...alikeValues,
+    ...steps,
+    ...recurrentOperands.filter((value) => of[value] === 'tf32'),
+    ...decayed,
+  ];
 }
+
+/** What dots lose at most whose two operands are cut to tf32, relative: an ulp each. */
+const cutDots = 2 ** (2 - formats.tf32.precision);
 
 /** A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else. */
 export function alikeRounding(
@@ -129,7 +132,8 @@ export function alikeRounding(
   const { precision } = formats[of[name]];
   // States of fp32 are rounded to nearest, and of many bits; what is cut to tf32 may lose an ulp.
   const short = of[name] === 'tf32' ? 2 ** (1 - precision) : 2 ** -precision;
-  const share = precision <= longBits ? short : name === 'state' ? 0 : 2 ** -23;
+  const long = name === 'state' ? 0 : name === 'decayed-dot' ? cutDots : 2 ** -23;
+  const share = precision <= longBits ? short : long;
   return {
     value: (one, values, first, end) => {
       if (one !== name) return;

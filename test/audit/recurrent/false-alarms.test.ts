@@ -174,6 +174,8 @@ const rereading: readonly DrawnRecurrence[] = [
     hasState: true,
   })),
   { ...small, family: 'delta', lengths: [65], keyHeads: 1, seed: 0 },
+  // What a write lacks is in a higher binade than the write.
+  { ...small, family: 'gated-delta', lengths: [28, 0], keyHeads: 1, seed: 0 },
 ];
 
 it.each(declared)(

@@ -1,7 +1,7 @@
 import { blockMatrices, setBlockMatrices, setOutputReads } from './block-matrices.js';
 import type { WriterContext } from './chunk-writes.js';
 import { addProduct, setColumnNorms, setMagnitudes } from './matrices.js';
-import { compose } from './roundings.js';
+import { compose, errorOfEither } from './roundings.js';
 import { addWriteNorms, lostByUnderflow, setSpreads, type BlockBounder } from './state-bounds.js';
 import type { TokenBlock } from './token-blocks.js';
 import {
@@ -165,7 +165,9 @@ function setWritten(
     // A β that errs multiplies all of what a kernel writes.
     const ofStrength = strengthErrors[t] * (Math.abs(written) + ofState + ofTerms);
     const ofSums = ofTerms + ofStrength + lost;
-    const rounded = of.write.error(Math.abs(written) + ofState + ofSums);
+    const most = Math.abs(written) + ofState + ofSums;
+    // What a write lacks may be stored before β multiplies it, and lies elsewhere between powers of two then.
+    const rounded = size > 0 ? errorOfEither(of.write, most, 1 / size) : of.write.error(most);
     sums.written[c] = written;
     writeErrors[t * valueDim + c] = ofSums + rounded;
     sums.largest[c] = Math.abs(written) + ofState + ofSums + rounded;
