@@ -44,8 +44,11 @@ def problem_of(family, given, out, state=None):
     )  # fmt: skip
 
 
-def law(family, given, dtype=torch.float64, in_chunks=False):
-    """The recurrence: token by token in `dtype`, or by chunks whose operands are rounded to the format of the inputs."""
+def law(family, given, dtype=torch.float64, in_chunks=False, lost=0.0):
+    """
+    The recurrence: token by token in `dtype`, or by chunks whose operands are rounded to the format of the inputs, and whose dots lose a
+    share.
+    """
     decay, is_delta = LAWS[family]
     short = given["q"].dtype
     cut = (lambda x: x.to(short).to(dtype)) if in_chunks else (lambda x: x)
@@ -68,7 +71,7 @@ def law(family, given, dtype=torch.float64, in_chunks=False):
         sums = g[:, :, part].cumsum(2)
         seen = torch.ones(sums.shape[2], sums.shape[2]).tril().bool()
         between = (sums[:, :, :, None] - sums[:, :, None]).masked_fill(~seen[..., None], -torch.inf)
-        dots = functools.partial(_dots, k[:, :, part], between.exp())
+        dots = functools.partial(_dots, k[:, :, part] * (1 - lost), between.exp())
         copy, start, end = cut(state), sums.exp(), (sums[:, :, -1:] - sums).exp()
         exact = writes = v[:, :, part]
         if is_delta:
@@ -168,6 +171,16 @@ def test_a_stale_state_is_open():
     out[:, CHUNK:] += 0.02 * carried[:, CHUNK:]
     found = judge_recurrence(problem_of("gated-delta", given, out.bfloat16()), 1e-9)
     assert found.open_heads == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("family", ["gla", "kda"])
+def test_dots_of_operands_that_are_cut_to_tf32_are_no_fault(family):
+    given = inputs(family, tokens=1024, with_state=False)
+    cut = 2**-10 / 1.44  # What cutting two operands to tf32 takes of their product on average.
+    for lost, is_right in ((cut, True), (8 * cut, False)):
+        out, state = law(family, given, torch.float32, in_chunks=True, lost=lost)
+        found = judge_recurrence(problem_of(family, given, out.bfloat16(), state), 1e-9)
+        assert (not found.open_heads) == is_right
 
 
 def test_zeros_where_there_must_only_be_zeros_are_no_pass_of_the_device():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..formats import FORMATS, NumberFormat
-from .roundings import Noise
+from .roundings import CUT_DOTS, Noise, Unrounded
 from .runs import Run
 
 
@@ -27,7 +27,8 @@ class Chunk:
     to_end: Tensor
     #: P, [entries, n, n].
     intra: Tensor
-    #: T, β k E and β v; None of additive writes.
+    #: A of delta writes, T, β k E and β v; None of additive writes.
+    triangle: Tensor | None
     inverse: Tensor | None
     key_operand: Tensor | None
     value_operand: Tensor | None
@@ -57,14 +58,37 @@ def chunk_of(run: Run, span: tuple[int, int]) -> Chunk:
         triangle[:, s, :s] = (keys[:, :s] @ k[:, s, :, None])[..., 0]
     if run.beta is None:
         rounds = run.decay is not None and not is_by_dim
-        return Chunk(q, k, v, from_start, to_end, intra, None, None, None, is_by_dim, rounds)
+        return Chunk(q, k, v, from_start, to_end, intra, None, None, None, None, is_by_dim, rounds)
     beta = run.beta[:, tokens, None]
-    unit = torch.eye(count, dtype=k.dtype, device=k.device).expand_as(triangle)
-    inverse = torch.linalg.solve_triangular(
-        unit + beta * triangle, unit, upper=False, unitriangular=True
-    )
+    written = beta * triangle
+    inverse = _inverse(written)
     operands = beta * from_start * k, beta * v
-    return Chunk(q, k, v, from_start, to_end, intra, inverse, *operands, is_by_dim, True)
+    return Chunk(q, k, v, from_start, to_end, intra, written, inverse, *operands, is_by_dim, True)
+
+
+def _inverse(triangle: Tensor) -> Tensor:
+    """(I + A)^-1."""
+    unit = torch.eye(triangle.shape[-1], dtype=triangle.dtype, device=triangle.device)
+    unit = unit.expand_as(triangle)
+    return torch.linalg.solve_triangular(unit + triangle, unit, upper=False, unitriangular=True)
+
+
+def leaning_chunk(
+    chunk: Chunk, state: Tensor, scale: float, of: NumberFormat
+) -> tuple[Tensor, Tensor]:
+    """
+    The outputs and the state behind the chunk, [entries, …], of a kernel whose decays go by key dimension and that rounds nothing, but
+    whose dots within the chunk are all too large by what operands that are cut to tf32 may lose: all of one sense.
+    """
+    triangle = None if chunk.triangle is None else chunk.triangle * (1 + CUT_DOTS)
+    leaning = replace(
+        chunk,
+        intra=chunk.intra * (1 + CUT_DOTS),
+        triangle=triangle,
+        inverse=None if triangle is None else _inverse(triangle),
+    )
+    out, behind = drawn_chunk(leaning, state[None], scale, of, Unrounded())
+    return out[0], behind[0]
 
 
 def drawn_parts(
@@ -92,7 +116,7 @@ def drawn_parts(
 
 
 def drawn_chunk(
-    chunk: Chunk, state: Tensor, scale: float, of: NumberFormat, noise: Noise
+    chunk: Chunk, state: Tensor, scale: float, of: NumberFormat, noise: Noise | Unrounded
 ) -> tuple[Tensor, Tensor]:
     """
     The outputs and the state behind the chunk of a kernel whose operands are rounded, [draws, entries, …], from its state before.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..formats import FORMATS, NumberFormat
-from .chunks import chunk_of, drawn_chunk, drawn_parts
+from .chunks import chunk_of, drawn_chunk, drawn_parts, leaning_chunk
 from .drawn_limit import drawn_limit, freedom_of
 from .exact import CHUNK, Exact, exact_recurrence
 from .least_bounds import ChunkErrors, followed, least_errors
@@ -79,6 +79,17 @@ class _Errors(NamedTuple):
     radius: Tensor
 
 
+class _Projection(NamedTuple):
+    """Products with a direction, [entries], with draws before that of draws."""
+
+    drawn: Tensor
+    measured: Tensor
+    #: What the radius adds.
+    known: Tensor
+    #: Of errors that may all have one sense; None where there are none.
+    lean: Tensor | None = None
+
+
 class _Judge:
     """The tests of one run."""
 
@@ -94,7 +105,8 @@ class _Judge:
         self.may_be_recurrent = may_be_recurrent
         self.run, self.findings, self.noise = run, findings, noise
         self.last_outputs: _Errors | None = None
-        self.is_delta = LAWS[problem.family][1]
+        decay, self.is_delta = LAWS[problem.family]
+        self.is_by_dim = decay == "dim"
         self.operand = operand_format(problem.v.dtype)
         self.output = FORMATS[problem.out.dtype]
         final = problem.final_state
@@ -115,6 +127,7 @@ class _Judge:
         self.findings.open_heads |= {run.heads[i] for i in hollow.nonzero()[:, 0].tolist()}
         before: list[ChunkErrors] = []
         state = run.state.expand(DRAWS, *run.state.shape)
+        self.leaning = run.state
         sums = _Sums()
         for i, first in enumerate(range(0, run.tokens, CHUNK)):
             span = (first, min(run.tokens, first + CHUNK))
@@ -149,11 +162,15 @@ class _Judge:
         least = abs(run.scale) * (least + followed(reads, before)) + half_ulp(right, self.output)
         self._test_elements(error, radius, [drawn], least, self.of_out.element)
         tile = _Sums()
-        tile.add(drawn, error, radius, right)
+        lean = None
+        if self.is_by_dim:
+            leaning, self.leaning = leaning_chunk(chunk, self.leaning, run.scale, self.operand)
+            lean = leaning - right
+        tile.add(drawn, error, radius, right, lean)
         self._test_sums([tile], self.of_out.group)
         self._test_projection([tile.projection("scale")], self.of_out.projection)
         carried = _project(drawn, error, radius, run.scale * (reads @ start))
-        self._test_projection([carried], self.of_out.projection)
+        self._test_projection([_Projection(*carried)], self.of_out.projection)
         sums.join(tile)
         return behind, errors
 
@@ -180,8 +197,9 @@ class _Judge:
         least = least + half_ulp(right, of)
         self._test_elements(error, radius, draws, least, self.of_state.element)
         found = [_Sums() for _ in draws]
+        lean = self.leaning - right if self.is_by_dim else None
         for sums, one in zip(found, draws):
-            sums.add(one, error, radius, right)
+            sums.add(one, error, radius, right, lean)
         self._test_sums(found, self.of_state.group)
         for name in ("scale", "bias"):
             self._test_projection([x.projection(name) for x in found], self.of_state.projection)
@@ -193,7 +211,7 @@ class _Judge:
         left = _project(*of_outputs, value[:, None])
         right = _project(*of_state, -query[:, :, None] * value[:, None])
         drawn, measured, known = (a + b for a, b in zip(left, right))
-        self._test_projection([(drawn, measured, known)], self.of_state.projection)
+        self._test_projection([_Projection(drawn, measured, known)], self.of_state.projection)
 
     def _test_elements(
         self, error: Tensor, radius: Tensor, draws: list[Tensor], least: Tensor, probability: float
@@ -211,13 +229,14 @@ class _Judge:
         measured = found[0].measured.sqrt() + found[0].known.sqrt()
         self._use(measured[:, None], torch.stack(limits).amax(0)[:, None])
 
-    def _test_projection(
-        self, found: list[tuple[Tensor, Tensor, Tensor]], probability: float
-    ) -> None:
+    def _test_projection(self, found: list[_Projection], probability: float) -> None:
         factor = float(drawn_limit(probability, DRAWS, _ONE))
-        roots = torch.stack([drawn.square().mean(0).sqrt() for drawn, _, _ in found])
-        _, measured, known = found[0]
-        self._use((measured.abs() + known)[:, None], SHARE * factor * roots.amax(0)[:, None])
+        roots = torch.stack([one.drawn.square().mean(0).sqrt() for one in found])
+        limit = factor * roots.amax(0)
+        if found[0].lean is not None:
+            limit = limit + found[0].lean.abs()
+        _, measured, known, _ = found[0]
+        self._use((measured.abs() + known)[:, None], SHARE * limit[:, None])
 
     def _use(self, measured: Tensor, limit: Tensor, is_element: bool = False) -> None:
         """Open the heads of entries [entries, …] in which something is not surely within its limit; NaN is not."""
@@ -251,7 +270,14 @@ class _Sums:
     def __init__(self) -> None:
         self._found: dict[str, Tensor] = {}
 
-    def add(self, drawn: Tensor, error: Tensor, radius: Tensor, right: Tensor) -> None:
+    def add(
+        self,
+        drawn: Tensor,
+        error: Tensor,
+        radius: Tensor,
+        right: Tensor,
+        lean: Tensor | None = None,
+    ) -> None:
         """Sums over [entries, rows, dim], drawn ones with draws before that."""
         found = {
             "energies": drawn.square().sum((-2, -1)),
@@ -261,6 +287,8 @@ class _Sums:
         for name, direction in (("scale", right), ("bias", torch.ones_like(right))):
             named = zip(("drawn", "error", "radius"), _project(drawn, error, radius, direction))
             found.update({f"{name} {of}": one for of, one in named})
+            if lean is not None:
+                found[f"{name} lean"] = (lean * direction).sum((-2, -1))
         self._add(found)
 
     def join(self, other: _Sums) -> None:
@@ -286,7 +314,7 @@ class _Sums:
         """The sum of squares of radii, [entries]."""
         return self._found["known"]
 
-    def projection(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    def projection(self, name: str) -> _Projection:
         """Products with a direction: of draws, of errors, and what a radius adds."""
         drawn, error, radius = (self._found[f"{name} {of}"] for of in ("drawn", "error", "radius"))
-        return drawn, error, radius
+        return _Projection(drawn, error, radius, self._found.get(f"{name} lean"))

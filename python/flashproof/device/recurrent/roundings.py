@@ -25,6 +25,20 @@ def half_ulp(x: Tensor, of: NumberFormat) -> Tensor:
     return torch.where(x == 0, torch.zeros_like(x), half)
 
 
+CUT_DOTS = 2.0 ** (2 - TF32.precision)
+"""What dots of operands that hold decays lose at most, relative: tensor cores cut both operands to tf32, by an ulp each."""
+
+
+class Unrounded:
+    """No rounding, of one draw."""
+
+    draws = 1
+
+    def on(self, x: Tensor, of: NumberFormat) -> Tensor:
+        """The values as they are."""
+        return x
+
+
 class Noise:
     """Roundings that are drawn, with the variance of one that is uniform within half an ulp."""
 
