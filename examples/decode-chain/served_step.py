@@ -16,7 +16,6 @@ import flashproof
 import torch
 import triton
 import triton.language as tl
-from flashproof import result
 
 HEADS, KEY_HEADS, DIM, SLOTS, PAGE, SPLITS = 8, 2, 64, 384, 16, 4
 EPSILON, BASE, SCALE = 1e-6, 10000.0, 64**-0.5
@@ -175,7 +174,9 @@ def vllm(chain: flashproof.ChainRecorder) -> None:
     """vLLM's norm and rotation, its store in fp8, and its unified attention."""
 
     class Mode(enum.IntEnum):
-        NONE, FP8_PER_TENSOR, INT8_PER_TOKEN_HEAD, FP8_PER_TOKEN_HEAD, INT4_PER_TOKEN_HEAD = range(5)
+        NONE, FP8_PER_TENSOR, INT8_PER_TOKEN_HEAD, FP8_PER_TOKEN_HEAD, INT4_PER_TOKEN_HEAD = range(
+            5
+        )
 
     platform = types.SimpleNamespace(
         fp8_dtype=lambda: torch.float8_e4m3fn,
@@ -206,17 +207,18 @@ def vllm(chain: flashproof.ChainRecorder) -> None:
     package.load("v1.attention.ops.triton_attention_helpers")
     attention = package.load("v1.attention.ops.triton_unified_attention")
 
-    heads = lambda name: lambda given: given[name].unflatten(1, (-1, DIM))  # noqa: E731
+    heads = lambda x: x.unflatten(1, (-1, DIM))  # noqa: E731
+    returned = lambda i: lambda given: heads(given["return"][i])  # noqa: E731
     chain.watch(
         *(prologue, "fused_qk_rmsnorm_rope_gate", "prologue"),
         reads={
             "q": lambda given: given["q_gate"].unflatten(1, (HEADS, 2, DIM))[:, :, 0],
-            "k": heads("k"),
+            "k": lambda given: heads(given["k"]),
             **{"q_norm_gain": "q_weight", "k_norm_gain": "k_weight", "positions": "positions"},
             "rope_cos": lambda given: given["cos_sin_cache"][:, : DIM // 4],
             "rope_sin": lambda given: given["cos_sin_cache"][:, DIM // 4 :],
         },
-        writes={"q_out": result[0], "k_out": result[1]},
+        writes={"q_out": returned(0), "k_out": returned(1)},
         notes={
             **{"norm_epsilon": EPSILON, "norm_offset": 1, "rope_layout": "halves"},
             **{"rope_dims": DIM // 2, "norm_format": "bf16"},
@@ -255,7 +257,10 @@ def vllm(chain: flashproof.ChainRecorder) -> None:
     new = slots_of(table, own["positions"], torch.arange(len(LENGTHS), device=DEVICE))
     scale = torch.tensor(0.03125, device=DEVICE)
     keys, values = (
-        (own[name].float() / scale).clamp(-448, 448).to(torch.float8_e4m3fn).unflatten(0, (-1, PAGE))
+        (own[name].float() / scale)
+        .clamp(-448, 448)
+        .to(torch.float8_e4m3fn)
+        .unflatten(0, (-1, PAGE))
         for name in ("key_cache", "value_cache")
     )
     store.triton_reshape_and_cache_flash(k, own["v"], keys, values, new, "fp8", scale, scale)

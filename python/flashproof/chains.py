@@ -139,7 +139,8 @@ class ChainRecorder:
         A function that records one of its calls as a link, and is otherwise the one given.
 
         `reads` are copied before the call and `writes` behind it, by the names of the contract: each an argument by its name, a
-        function of all arguments, or a tensor. What is returned is `flashproof.result`, or `result[0]` of it. An argument that a call
+        function of all arguments, or a tensor. What is returned is `flashproof.result`, or `result[0]` of it, and for functions of what a
+        call writes the item "return". An argument that a call
         writes is copied before it too, as `<name>_before`, where the contract is a cache's. `call` is the number of the call that is
         recorded, from 0: in a model, that of a layer.
         """
@@ -164,7 +165,7 @@ class ChainRecorder:
                 key: source.of(returned) if isinstance(source, Result) else source
                 for key, source in writes.items()
             }
-            self._copy(link, behind, bound.arguments)
+            self._copy(link, behind, {**bound.arguments, "return": returned})
             return returned
 
         return recorded  # type: ignore[return-value]

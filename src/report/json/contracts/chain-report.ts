@@ -2,6 +2,7 @@ import type { LinkCheck, LinkVerdict } from '../../../audit/index.js';
 import type { VerdictStatus } from '../../../words/index.js';
 import type { AuditReport } from '../audit-report.js';
 import { toReported, type Reported } from '../report-number.js';
+import type { ReportWarning } from '../reported/problem.js';
 import type { LinkProvenance, LinkReport } from './link-report.js';
 
 /** A link of a chain: the report of its own audit, by what it read. */
@@ -58,6 +59,15 @@ export interface JudgedChain {
   readonly cost: ChainCost | string;
 }
 
+/** The warnings of a link's own report, by names with the link before them. */
+function warningsOf({ name, report }: ChainLink): ReportWarning[] {
+  const own = (word: string) =>
+    word.startsWith('metadata ')
+      ? `metadata ${name}.${word.slice('metadata '.length)}`
+      : `${name}.${word}`;
+  return (report?.warnings ?? []).map((one) => ({ ...one, names: one.names.map(own) }));
+}
+
 /** The report of an audit of a chain. */
 export function createChainReport(
   { verdict, links, checks, cost }: JudgedChain,
@@ -76,16 +86,18 @@ export function createChainReport(
       settings: { links: links.length },
     },
     verdict: structuredClone(verdict),
-    warnings:
-      unused.length === 0
+    warnings: [
+      ...(unused.length === 0
         ? []
         : [
             {
-              kind: 'unknown-tensor',
+              kind: 'unknown-tensor' as const,
               names: [...unused],
               statement: 'no link of this chain has such a name',
             },
-          ],
+          ]),
+      ...links.flatMap(warningsOf),
+    ],
     checks: checks.map((one) => toReported(one)),
     links: structuredClone(links),
     cost:

@@ -75,7 +75,7 @@ export function createLinkReport(audit: LinkAudit, provenance: LinkProvenance): 
             {
               kind: 'unknown-tensor',
               names: [...unused],
-              statement: `the contract ${contract} reads nothing by such a name`,
+              statement: `the contract ${contract} had no use for it here`,
             },
           ],
     checks: checks.map((one) => toReported(one)),
