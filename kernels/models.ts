@@ -1,6 +1,7 @@
 import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
 import type { Problem, Tensor } from '../src/problem/index.js';
 import { RequestError } from '../src/request-error.js';
+import { nearClause } from '../src/words/index.js';
 import type { BackwardInputs, BackwardModel, PreparedBackward } from './backward/model.js';
 import { assembleBackwardPieces, type BackwardGradients } from './backward/pieces.js';
 import { cutlassFmhaModel } from './cutlass-fmha.js';
@@ -39,9 +40,10 @@ export function findModelAmong(
 ): KernelModel {
   if (typeof model !== 'string') return model;
   const found = models.find((known) => known.name === model);
+  const names = models.map(({ name }) => name);
   if (found === undefined)
     throw new RequestError(
-      `no kernel model ${JSON.stringify(model)}; there are ${models.map(({ name }) => name).join(', ')}`,
+      `no kernel model ${JSON.stringify(model)}${nearClause(model, names)}; there are ${names.join(', ')}`,
     );
   return found;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -26,11 +27,9 @@ class RequestError(ValueError):
 
 def _line(stderr: str) -> str:
     """What a command said of a wrong request, without what is for a terminal: whose line it is, and where help is."""
-    text = stderr.strip()
-    if not text.startswith("error: "):
-        return text.removeprefix("flashproof: ")
-    lines = text.removeprefix("error: ").splitlines()
-    return " ".join(line for line in lines if not line.startswith("(flashproof --help"))
+    return re.sub(
+        r"; see flashproof( \w+)? --help$", "", stderr.strip().removeprefix("flashproof: ")
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import { doctorCommand } from './doctor/options.js';
 import { emulateCommand } from './emulate/options.js';
 import { invarianceCommand } from './invariance/options.js';
 import { mergeCommand } from './merge/options.js';
-import { addCommand, type CommandContext } from './options/command-rows.js';
+import { addCommand, oneLine, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
 import { runCommand } from './run/options.js';
 import { serveCommand } from './serve/options.js';
@@ -114,7 +114,7 @@ export function createProgram(
   const program = new Command('flashproof')
     .description('Proof instead of allclose: verifies the numerics of attention kernels.')
     .version(toolVersion())
-    .showHelpAfterError('(flashproof --help lists the commands)')
+    .configureOutput(oneLine('flashproof'))
     .addHelpText('after', examples)
     .exitOverride(onStop);
   addCommands(program, context);

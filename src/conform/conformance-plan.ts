@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RequestError } from '../request-error.js';
+import { nearClause } from '../words/index.js';
 import { sampleBlocks } from './block-sample.js';
 import { bundledCaptures, readCapture, type Capture, type CaptureSource } from './capture.js';
 import { type BlockTask, comparePairs, compareTable, type ResultComparison } from './comparison.js';
@@ -63,7 +64,7 @@ function chooseTargets(names: readonly string[]): readonly Target[] {
   const unknown = names.find((name) => !knownInstructions.includes(name));
   if (unknown !== undefined)
     throw new RequestError(
-      `unknown instruction ${JSON.stringify(unknown)}; known are ${knownInstructions.join(', ')}`,
+      `unknown instruction ${JSON.stringify(unknown)}${nearClause(unknown, knownInstructions)}; known are ${knownInstructions.join(', ')}`,
     );
   if (names.length === 0) return targets;
   return targets.filter(({ instruction }) => names.includes(instruction));

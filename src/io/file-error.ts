@@ -39,6 +39,9 @@ export function fileError(error: unknown, path: string, doing: string): Error {
   const code = (error as NodeJS.ErrnoException).code;
   if (typeof code !== 'string') return error;
   const meaning =
-    meanings[code] ?? `the system reported ${code} (${printable(error.message)}); check the path`;
+    (code === 'ENOENT' && /[*?[]/.test(path)
+      ? 'no file matches this pattern; check the folder and the name'
+      : meanings[code]) ??
+    `the system reported ${code} (${printable(error.message)}); check the path`;
   return new RequestError(`${printable(path)}: cannot ${doing}: ${meaning}`);
 }

@@ -2,6 +2,7 @@ export {
   listed,
   displayWidth,
   plainText,
+  nearClause,
   nearestName,
   parseWhole,
   reasonClause,

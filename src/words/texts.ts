@@ -79,6 +79,12 @@ export function nearestName(mistyped: string, known: Iterable<string>): string |
   return nearest;
 }
 
+/** "; did you mean base-2", behind what is said of a name that is none of the known ones; empty where none is close. */
+export function nearClause(mistyped: string, known: Iterable<string>): string {
+  const nearest = nearestName(mistyped, known);
+  return nearest === null ? '' : `; did you mean ${nearest}`;
+}
+
 /**
  * Characters that act on whatever shows them instead of being shown: controls, format and
  * direction marks, line and paragraph separators, lone surrogates, and the noncharacters that XML 1.0

@@ -92,7 +92,7 @@ describe('flashproof emulate', () => {
         ['emulate', 'fa4', nan, '--save', saved],
         /q is fp32; the fa4 model takes bf16, fp16, e4m3, e5m2/,
       ],
-      [['emulate', 'fa5', fixture], /no kernel model "fa5"; there are fa4/],
+      [['emulate', 'fa5', fixture], /no kernel model "fa5"; did you mean fa4; there are fa4/],
       [['emulate', 'fa4'], /name a problem for fa4/],
       [['emulate', 'fa4', fixture, '--set', 'exp2'], /--set is "exp2"; give <key>=<value>/],
       [['emulate', 'fa4', fixture, '--set', 'a=1'], /has no setting "a"; it has architecture/],

@@ -79,6 +79,52 @@ describe('every help text', () => {
   });
 });
 
+describe('topics of a help', () => {
+  const ofAudit = async (...words: string[]) => (await run(['audit', '--help', ...words])).stdout;
+
+  it('leave the usual options on a page, and have every other one once', async () => {
+    const [short, all] = [await ofAudit(), await ofAudit('all')];
+    expect(short.split('\n').length).toBeLessThan(80);
+    const flags = (text: string) =>
+      [...text.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map((m) => m[1]!);
+    const topics = [...short.matchAll(/^ {2}(\w+) {2,}[A-Z]/gm)].map((m) => m[1]!);
+    expect(topics).toContain('gradients');
+    const shown = [flags(short)];
+    for (const topic of topics) shown.push(flags(await ofAudit(topic)));
+    expect(new Set(shown.flat()).size).toBe(shown.flat().length);
+    expect(shown.flat().toSorted()).toEqual(flags(all).toSorted());
+  });
+
+  it.each(['audit', 'bound', 'check', 'emulate', 'invariance'])(
+    'of %s has lines of 80 columns where everything is asked for',
+    async (name) => {
+      const { stdout } = await run([name, '--help', 'all']);
+      expect(stdout.split('\n').filter((line) => [...line].length > 80)).toEqual([]);
+      expect(examplesOf(stdout)).toEqual(examplesOf(helps.get(name)!));
+    },
+  );
+});
+
+describe("the parser's refusals", () => {
+  it.each([
+    [['audit'], "flashproof: missing required argument 'problem'; see flashproof audit --help\n"],
+    [['chek'], "flashproof: unknown command 'chek'; did you mean check; see flashproof --help\n"],
+    [
+      ['check', '--run', '3'],
+      "flashproof: unknown option '--run'; did you mean --runs; see flashproof check --help\n",
+    ],
+  ])('%j is one line', async (words, line) => {
+    let said = '';
+    const spy = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+      said += String(text);
+      return true;
+    });
+    await run(words);
+    spy.mockRestore();
+    expect(said).toBe(line);
+  });
+});
+
 /** Examples that are not run here, and what does instead. */
 const elsewhere: readonly (readonly [pattern: RegExp, because: string])[] = [
   [/python/, 'needs Python: examples/python'],

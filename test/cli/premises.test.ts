@@ -38,7 +38,7 @@ describe('audit', () => {
   it.each([
     [['--premise', 'scores=bf17'], /^--premise has scores "bf17"; give input, fp64/],
     [['--premise', 'eagre'], /^--premise is "eagre"; give name=value/],
-    [['--as', 'fa5'], /^--as is "fa5"; give a kernel model or a preset: fa4/],
+    [['--as', 'fa5'], /^--as is "fa5"; did you mean fa4; give a kernel model or a preset: fa4/],
     [['--as', 'fa4', '--premise', 'scores=bf16'], /^--premise changes what any kernel may do/],
     [['--as', 'eager', '--set', 'blockKeys=64'], /^--set changes a kernel model/],
   ] as const)('refuses %j on one line', async (flags, message) => {

@@ -117,8 +117,8 @@ function fileFaults(folder: string): string[] {
   });
 }
 
-/** The line of flashproof's own, or the parser's two: what is wrong, and where to look. */
-const refusal = /^(flashproof: [^\n]+|error: [^\n]+\n\(flashproof --help [^\n]+)\n$/;
+/** One line: what is wrong, where, and how to mend it. */
+const refusal = /^flashproof: [^\n]+\n$/;
 
 /**
  * Runs a command line in a folder and judges how it ends: with status 0, 1 or 2, without a stack trace,

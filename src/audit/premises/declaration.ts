@@ -1,5 +1,6 @@
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { RequestError } from '../../request-error.js';
+import { nearClause } from '../../words/index.js';
 import {
   premiseNames,
   premisePresets,
@@ -49,7 +50,7 @@ export function checkDeclaration(declared: object, where: string): PremiseDeclar
   for (const [name, value] of Object.entries(declared)) {
     if (!Object.hasOwn(premiseWords, name))
       throw new RequestError(
-        `${where} has ${JSON.stringify(name)}; the premises are ${premiseNames.join(', ')}`,
+        `${where} has ${JSON.stringify(name)}${nearClause(name, premiseNames)}; the premises are ${premiseNames.join(', ')}`,
       );
     if (value === undefined) continue;
     const { values, number } = premiseWords[name as PremiseName];

@@ -5,13 +5,14 @@ import { commandRow } from '../options/command-rows.js';
 import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import {
-  campaignDetails,
   campaignOptions,
+  campaignTopic,
   gradientPremiseHelp,
-  premiseHelp,
   premiseOption,
+  premiseTopic,
   problemDescription,
   problemOptions,
+  problemTopic,
   recurrentHelp,
   rowOptions,
   strictPremisesOption,
@@ -422,5 +423,37 @@ export const auditCommand = commandRow({
     },
   ],
   options: auditOptions,
-  details: premiseHelp + gradientPremiseHelp + recurrentHelp + campaignDetails + examples,
+  details: examples,
+  topics: [
+    problemTopic,
+    premiseTopic,
+    {
+      name: 'gradients',
+      title: 'Gradients',
+      options: [...gradientKeys, 'gradientPremise', 'keys'],
+      text: gradientPremiseHelp,
+    },
+    {
+      name: 'splits',
+      title: 'Partial results of split keys',
+      options: Object.keys(splitOptions) as (keyof typeof splitOptions)[],
+    },
+    {
+      name: 'recurrent',
+      title: 'Linear attention and delta rules',
+      options: recurrentKeys,
+      text: recurrentHelp,
+    },
+    {
+      name: 'chain',
+      title: 'Links of the decode chain: prologue, selection, merge, cache-write',
+      options: linkKeys,
+    },
+    {
+      name: 'statistics',
+      title: 'Seeds, rates, threads and times',
+      options: ['seed', 'falseAlarmRate', 'techniques', 'threads', 'timeout', 'lseBase'],
+    },
+    campaignTopic,
+  ],
 });

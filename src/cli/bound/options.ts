@@ -3,10 +3,11 @@ import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import {
   gradientPremiseHelp,
-  premiseHelp,
   premiseOption,
+  premiseTopic,
   problemDescription,
   problemOptions,
+  problemTopic,
   rowOptions,
 } from '../options/shared-options.js';
 
@@ -101,5 +102,15 @@ export const boundCommand = commandRow({
   description: 'how far each technique of a kernel may move the output, without running anything',
   arguments: [{ syntax: '<problem>', description: problemDescription, completes: 'path' }],
   options: boundOptions,
-  details: premiseHelp + gradientPremiseHelp + examples,
+  details: examples,
+  topics: [
+    problemTopic,
+    { ...premiseTopic, options: ['premise'] },
+    {
+      name: 'gradients',
+      title: 'Gradients',
+      options: ['backward', 'dout', 'gradientPremise'],
+      text: gradientPremiseHelp,
+    },
+  ],
 });

@@ -1,9 +1,10 @@
 import {
   campaignDetails,
   campaignOptions,
+  campaignTopic,
   kernelOptions,
-  premiseHelp,
   premiseOption,
+  premiseTopic,
   strictPremisesOption,
   timeoutOption,
 } from '../options/shared-options.js';
@@ -164,12 +165,14 @@ export const checkOptions = optionRows({
 /** The options of `flashproof check` as they are given. */
 export type CheckCommandOptions = ParsedOptions<typeof checkOptions>;
 
-const details = `
+const promiseHelp = `
 What is promised decides which problems are tried: a kernel without sliding
 windows gets none with --no-window. A file for --promises says so in JSON:
   {"formats": ["bf16"], "dims": [64, 128], "softcap": true,
    "laws": {"determinism": "bits"}}
+`;
 
+const details = `
 Examples:
   flashproof check --list
   flashproof check --kernel fa4
@@ -189,10 +192,7 @@ The command of --exec reads one JSON request a line and answers one line each;
 docs/reference/properties.md in the repository has the protocol.
 {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
 It is one process, which gets its problems one after the other: --threads is
-for --kernel, without --bail, and each shard is one thread.
-${campaignDetails}--seconds is the time of each shard, and of each command that goes on: when it
-is up, the unit of work that was begun is finished, and the report names the
-shard.
+for --kernel, without --bail.
 
 Exit status: 0 every property that was tried holds, 1 one is violated, 2 the
 request is wrong or nothing could be tried.`;
@@ -203,5 +203,21 @@ export const checkCommand = commandRow({
   description: 'try the properties of attention on a kernel, and simplify what violates them',
   arguments: [],
   options: checkOptions,
-  details: premiseHelp + details,
+  details,
+  topics: [
+    {
+      name: 'promises',
+      title: 'Promises: what problems the kernel takes, and how well it obeys',
+      options: Object.keys(promiseOptions) as (keyof typeof promiseOptions)[],
+      text: promiseHelp,
+    },
+    premiseTopic,
+    {
+      ...campaignTopic,
+      text: `${campaignDetails}--seconds is the time of each shard, and of each command that goes on: when it
+is up, the unit of work that was begun is finished, and the report names the
+shard. Each shard is one thread.
+`,
+    },
+  ],
 });

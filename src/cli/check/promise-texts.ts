@@ -2,7 +2,7 @@ import type { LawStrength } from '../../../properties/index.js';
 import { printable, readText } from '../../io/index.js';
 import { describeViolation } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
-import { parseName } from '../options/parse-values.js';
+import { parseName } from '../options/parse-names.js';
 
 /** The schema of a truth. */
 export const flag = { type: 'boolean' };

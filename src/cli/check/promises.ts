@@ -14,7 +14,8 @@ import { parseWhole } from '../../words/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
-import { nameList, parseName, parseSizes } from '../options/parse-values.js';
+import { nameList, parseName } from '../options/parse-names.js';
+import { parseSizes } from '../options/parse-values.js';
 import { atLeastOne, flag, listOf, objectOf, parsePromise, readPromises } from './promise-texts.js';
 
 const size = { type: 'integer', minimum: 0 };

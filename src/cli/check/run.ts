@@ -11,7 +11,7 @@ import { renderCheckList } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelUnderTest } from '../options/kernel-under-test.js';
-import { nameList, parseName } from '../options/parse-values.js';
+import { nameList, parseName } from '../options/parse-names.js';
 import { type CheckCommandOptions, checkOptions, contracts } from './options.js';
 import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
 import { publishList } from '../files/publish.js';

@@ -3,7 +3,7 @@ import type { MemoryModelName } from '../../machine/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
-import { problemDescription, problemOptions } from '../options/shared-options.js';
+import { problemDescription, problemOptions, problemTopic } from '../options/shared-options.js';
 
 /** The names alone: to import the models would load the machine at the start of every command. */
 const modelNames = {
@@ -164,5 +164,13 @@ export const emulateCommand = commandRow({
     { syntax: '[problem]', description: problemDescription, completes: 'path' },
   ],
   options: emulateOptions,
+  topics: [
+    problemTopic,
+    {
+      name: 'machine',
+      title: 'The emulated machine: schedules, races, traces',
+      options: Object.keys(machineOptions) as (keyof typeof machineOptions)[],
+    },
+  ],
   details: examples,
 });

@@ -1,5 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { type KernelModel, kernelModels, type ProgramMutant } from '../../../kernels/index.js';
+import {
+  findModelAmong,
+  type KernelModel,
+  kernelModels,
+  type ProgramMutant,
+} from '../../../kernels/index.js';
 import {
   emulateKernel,
   emulationDocument,
@@ -128,6 +133,7 @@ export async function runEmulate(
     await publishList(list, () => kernelList(models), options);
     return done;
   }
+  findModelAmong(models, model);
   if (options.machine === true) {
     const { runEmulateMachine } = await import('./run-machine.js');
     return runEmulateMachine(model, path, options, models);

@@ -6,6 +6,7 @@ import {
   kernelOptions,
   problemDescription,
   problemOptions,
+  problemTopic,
   timeoutOption,
 } from '../options/shared-options.js';
 
@@ -102,4 +103,5 @@ export const invarianceCommand = commandRow({
   arguments: [{ syntax: '<problem>', description: problemDescription, completes: 'path' }],
   options: invarianceOptions,
   details,
+  topics: [problemTopic],
 });

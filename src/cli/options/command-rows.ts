@@ -1,7 +1,9 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, type OutputConfiguration } from 'commander';
 import type { KernelModel } from '../../../kernels/index.js';
 import type { LastingMeans } from '../../jobs/index.js';
+import { addHelp, type HelpTopic } from './help-topics.js';
 import { addOptions, type Completes, type OptionRows, type ParsedOptions } from './option-rows.js';
+import { parserLine } from './parser-line.js';
 
 /** The context that every command works in. */
 export interface CommandContext {
@@ -30,6 +32,8 @@ export interface CommandRow<Arguments extends readonly ArgumentRow[], Rows exten
   readonly options: Rows;
   /** The text below the options in its help. */
   readonly details: string;
+  /** Options that the help shows where they are asked for; default: it shows all. */
+  readonly topics?: readonly HelpTopic<Extract<keyof Rows, string>>[];
 }
 
 /** A command, typed by its definition. */
@@ -63,6 +67,11 @@ export class NamedArgument extends Argument {
   }
 }
 
+/** Makes the parser write its errors in one line. */
+export function oneLine(command: string): OutputConfiguration {
+  return { outputError: (text, write) => write(parserLine(text, command)) };
+}
+
 /**
  * Registers a command.
  * @param run carries it out and returns the exit status; it should import its module when called, since
@@ -74,9 +83,11 @@ export function addCommand<Arguments extends readonly ArgumentRow[], Rows extend
   run: (...values: CommandValues<Arguments, Rows>) => Promise<number>,
 ): void {
   const command = program.command(row.name).description(row.description);
+  command.configureOutput(oneLine(`flashproof ${row.name}`));
   for (const argument of row.arguments) command.addArgument(new NamedArgument(argument));
   addOptions(command, row.options);
-  command.addHelpText('after', row.details).action(async (...values: unknown[]) => {
+  addHelp(command, row);
+  command.action(async (...values: unknown[]) => {
     // Commander hands over as many values as there are arguments, then the options and itself.
     const given = values.slice(0, row.arguments.length + 1) as CommandValues<Arguments, Rows>;
     process.exitCode = await run(...given);

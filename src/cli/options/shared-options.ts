@@ -70,6 +70,15 @@ export const computingOptions = optionRows({
   },
 });
 
+/** The topic of a problem's inputs beside q, k and v, but for the most usual. */
+export const problemTopic = {
+  name: 'problem',
+  title: 'The problem: masks, biases, heads, packed and paged keys',
+  options: (Object.keys(problemOptions) as (keyof typeof problemOptions)[]).filter(
+    (key) => !['causal', 'layout', 'scale'].includes(key),
+  ),
+} as const;
+
 /** The options of rows as they are given. */
 export type RowOptions = ParsedOptions<typeof rowOptions>;
 
@@ -150,6 +159,14 @@ export const strictPremisesOption = {
   description: 'the judge alone says what may be coarse: no file does, and no hint is told',
 } as const satisfies OptionRow;
 
+/** The topic of premises. */
+export const premiseTopic = {
+  name: 'premises',
+  title: 'Premises: what the kernel does otherwise than any correct one',
+  options: ['premise', 'strictPremises'],
+  text: premiseHelp,
+} as const;
+
 /** The options that name a kernel to run; `kernel-under-test.ts` reads them. */
 export const kernelOptions = optionRows({
   kernel: {
@@ -226,3 +243,11 @@ CI_NODE_INDEX (GitLab) or CIRCLE_NODE_INDEX, and how many there are from the
 scheduler, --shard-count or FLASHPROOF_SHARDS. With --journal, the same command
 again goes on where it was stopped, even by SIGKILL.
 `;
+
+/** The topic of divided work. */
+export const campaignTopic = {
+  name: 'campaigns',
+  title: 'Divided and resumed work',
+  options: ['shard', 'shardCount', 'journal'],
+  text: campaignDetails,
+} as const;

@@ -19,6 +19,7 @@ import type { FormatName } from '../../formats/index.js';
 import { problemNote, type TensorFile } from '../../io/tensors/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import { nearClause } from '../../words/index.js';
 import type { AuditSettings } from './audit-settings.js';
 
 /** Declarations about the arithmetic of a kernel. */
@@ -56,7 +57,7 @@ export function isModel(name: string, models: readonly KernelModel[] = kernelMod
   if (models.some((model) => model.name === name)) return true;
   if (Object.hasOwn(premisePresets, name)) return false;
   throw new RequestError(
-    `--as is ${JSON.stringify(name)}; give a kernel model or a preset: ${judgedNames(models).join(', ')}`,
+    `--as is ${JSON.stringify(name)}${nearClause(name, judgedNames(models))}; give a kernel model or a preset: ${judgedNames(models).join(', ')}`,
   );
 }
 

@@ -117,6 +117,19 @@ export function namedOutputs(places: TensorPlaces): Readonly<Record<string, stri
   return Object.fromEntries(quantities.map(({ name, option }) => [name, places[option]]));
 }
 
+/** Names that dumps have for an output, in lower case. */
+const usualOutputNames = ['o', 'output', 'attn_output', 'attn_out', 'result', 'y'];
+
+/** How an output is named: by the tensor that is likely it, where the file has one. */
+function namingOf({ option }: Quantity, file: TensorFile): string {
+  const likely = [...file.entries.keys()].find((name) =>
+    usualOutputNames.includes(name.toLowerCase()),
+  );
+  return likely === undefined
+    ? `name the kernel's output with --${option} <file>[:tensor]`
+    : `add --${option} :${likely}, if that is it`;
+}
+
 /**
  * The outputs that options name, or the problem file's own tensors with their names: all of them if the
  * first is not named either.
@@ -134,7 +147,7 @@ export async function readOutputs(
   const isOwn = named[main.name] === undefined;
   if (isOwn && !file.entries.has(main.name))
     throw new RequestError(
-      `${file.path}: has no tensor "${main.name}" to judge; name the kernel's output with --${main.option} <file>[:tensor], or run the kernel with --exec`,
+      `${file.path}: has no tensor "${main.name}" to judge; ${namingOf(main, file)}, or run the kernel with --exec`,
     );
   const read: Record<string, SourcedTensor | null> = {};
   for (const quantity of known) {

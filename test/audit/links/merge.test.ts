@@ -247,7 +247,7 @@ describe('a merge', () => {
       const parts = drawParts(testSeed, 3, false);
       const right = stored(parts, 'bf16', 5);
       const wrong = { ...right, values: right.values.map((x, i) => (i === 7 ? x * 1.02 : x)) };
-      const judged = (out: typeof wrong, factor: number) =>
+      const judged = (out: GivenMerge['out'], factor: number) =>
         auditMerge({ shape, parts, out, lse: null, factor }).verdict.status;
       expect([judged(right, 5), judged(wrong, 5)]).toEqual(['PASS', 'FAIL']);
       const cut = stored(parts, 'e4m3', 4000);

@@ -1,5 +1,5 @@
 import { RequestError } from '../../../request-error.js';
-import { nearestName } from '../../../words/index.js';
+import { nearClause } from '../../../words/index.js';
 import { listed, printable, quoted } from '../messages.js';
 import type { TensorFile } from '../tensor-file.js';
 
@@ -60,9 +60,8 @@ function textsOf(value: unknown, where: string): Record<string, string> {
 function contractOf(text: unknown, where: string, contracts: readonly string[]): string {
   const word = typeof text === 'string' ? text.trim().toLowerCase().replaceAll('_', '-') : '';
   if (contracts.includes(word)) return word;
-  const near = nearestName(word, contracts);
   throw new RequestError(
-    `${where} is ${quoted(String(text))}${near === null ? '' : `; did you mean ${near}`}; give one of ${contracts.join(', ')}`,
+    `${where} is ${quoted(String(text))}${nearClause(word, contracts)}; give one of ${contracts.join(', ')}`,
   );
 }
 

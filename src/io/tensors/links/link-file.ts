@@ -1,7 +1,7 @@
 import type { Tensor } from '../../../formats/index.js';
 import type { IntegerTensor } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
-import { nearestName } from '../../../words/index.js';
+import { nearClause } from '../../../words/index.js';
 import { printable, quoted } from '../messages.js';
 import { keptNotes, withoutIgnored } from '../problem/settings.js';
 import { openTensorArgument, type ChosenTensor } from '../problem/tensor-argument.js';
@@ -71,9 +71,8 @@ function rejectUnknown(
 ): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const near = nearestName(unknown, known);
   throw new RequestError(
-    `${flag} ${quoted(unknown)} is not of this contract${near === null ? '' : `; did you mean ${near}`}: it has ${known.join(', ')}`,
+    `${flag} ${quoted(unknown)} is not of this contract${nearClause(unknown, known)}: it has ${known.join(', ')}`,
   );
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../../../io/tensors/index.js';
 import { createLinkReport, type LinkReport } from '../../../report/json/index.js';
 import { RequestError } from '../../../request-error.js';
-import { nearestName } from '../../../words/index.js';
+import { nearClause } from '../../../words/index.js';
 import type { AuditSettings } from '../audit-settings.js';
 import type { AuditWork } from '../audit-work.js';
 import { secondsSince } from '../document-head.js';
@@ -42,12 +42,10 @@ export function linkContractOf(
   const said = contract === undefined ? noted : { text: contract, where: '--contract' };
   if (said === undefined) return null;
   const word = said.text.trim().toLowerCase().replaceAll('_', '-');
-  if (!auditContracts.some((one) => one === word)) {
-    const near = nearestName(word, auditContracts);
+  if (!auditContracts.some((one) => one === word))
     throw new RequestError(
-      `${said.where} is ${quoted(said.text)}${near === null ? '' : `; did you mean ${near}`}; give one of ${auditContracts.join(', ')}`,
+      `${said.where} is ${quoted(said.text)}${nearClause(word, auditContracts)}; give one of ${auditContracts.join(', ')}`,
     );
-  }
   return linkContracts.find((one) => one === word) ?? null;
 }
 
