@@ -5,7 +5,8 @@ import {
   type RecurrentPromises,
 } from '../../../../properties/index.js';
 import { recurrentFamilies } from '../../../problem/index.js';
-import { nameList, parseSizes } from '../../options/parse-values.js';
+import { nameList } from '../../options/parse-names.js';
+import { parseSizes } from '../../options/parse-values.js';
 import type { CheckCommandOptions } from '../options.js';
 import {
   atLeastOne,
