@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { canRedraw, terminalLooks } from '../../src/cli/terminal.js';
 import { runInProcess } from './run-in-process.js';
+import { smallTensor, writeLaunch, x } from './small-launch.js';
 
 const terminal = { isTTY: true } as NodeJS.WriteStream;
 /** What a pipe or a file looks like. */
@@ -89,6 +90,17 @@ describe('--quiet', () => {
   it('leaves --json - alone', async () => {
     const { stdout } = await runInProcess('bound', fixture, '-q', '--json', '-');
     expect(JSON.parse(stdout)).toMatchObject({ kind: 'bound' });
+  });
+
+  it('of doctor, run and certify prints the verdict, a line', async () => {
+    const doctor = await runInProcess('doctor', '-q');
+    expect(doctor.stdout).toMatch(/^[A-Z][^\n]*\n$/);
+    await writeLaunch(scratch, [smallTensor('x', x), smallTensor('y', x)]);
+    const launch = join(scratch, 'launch.json');
+    const { stdout } = await runInProcess('run', launch, '-q');
+    expect(stdout).toMatch(/^PASS [^\n]*\n$/);
+    const certified = await runInProcess('certify', launch, '-q');
+    expect(certified.stdout).toMatch(/^(CERTIFIED|INCOMPLETE)[^\n]*\n$/i);
   });
 
   it('of audit and check prints the verdict, a line', async () => {

@@ -13,7 +13,7 @@ const benchOptions = optionRows({
       'run the benchmarks with these words in their names, also those that want minutes or gigabytes of their own',
   },
   quick: { description: 'small data and single runs: shows only that everything runs' },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print nothing, since there is no verdict' },
 });
 
 /** The options of `flashproof bench` as they are given. */

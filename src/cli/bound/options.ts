@@ -80,7 +80,7 @@ export const boundOptions = optionRows({
     description: 'write the bounds as JSON (- for standard output)',
     stdout: true,
   },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print nothing, since there is no verdict' },
 });
 
 /** The options of `flashproof bound` as they are given. */

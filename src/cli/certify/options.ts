@@ -35,7 +35,7 @@ export const certifyOptions = optionRows({
     argument: '<file>',
     description: 'write the certificate as a page, with the lines of the program',
   },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print the verdict only' },
 });
 
 /** The options of `flashproof certify` as they are given. */

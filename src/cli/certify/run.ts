@@ -28,10 +28,12 @@ export async function runCertify(
     toolVersion(),
     progress.update,
   ).finally(progress.done);
-  if (json !== '-' && quiet !== true) {
+  if (json !== '-') {
     const { columns } = terminalLooks(process.stdout);
-    const printed = renderCertificate(certificate, lines);
-    process.stdout.write(fitLines(printed.split('\n'), columns).join('\n'));
+    const printed = renderCertificate(certificate, lines).split('\n');
+    // The first line is the verdict.
+    const shown = quiet === true ? [printed[0], ''] : fitLines(printed, columns);
+    process.stdout.write(shown.join('\n'));
   }
   if (json !== undefined) await writeJson(json, certificate);
   if (html !== undefined) await writeText(html, renderCertificatePage(certificate, text));

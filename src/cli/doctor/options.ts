@@ -7,7 +7,7 @@ const doctorOptions = optionRows({
     description: 'write the result as JSON (- for standard output)',
     stdout: true,
   },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print the verdict only' },
 });
 
 /** The options of `flashproof doctor` as they are given. */

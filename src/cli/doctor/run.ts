@@ -174,7 +174,8 @@ export async function runDoctor({ json, quiet }: DoctorCommandOptions): Promise<
   const start = performance.now();
   const probes = probeMachine().map((probe) => ({ ...probe, found: printable(probe.found) }));
   const pass = probes.every(({ isNeeded, isUsable }) => isUsable || !isNeeded);
-  if (json !== '-' && quiet !== true) process.stdout.write(renderProbes(probes));
+  if (json !== '-')
+    process.stdout.write(quiet === true ? `${probeSentence(probes)}\n` : renderProbes(probes));
   if (json !== undefined)
     await writeJson(json, {
       ...documentHead('doctor', toolVersion(), secondsSince(start)),

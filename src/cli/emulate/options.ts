@@ -124,7 +124,7 @@ export const emulateOptions = optionRows({
     description: 'write settings, evidence and counters, or the list, as JSON (- for stdout)',
     stdout: true,
   },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print nothing, since there is no verdict' },
 });
 
 /** The options of `flashproof emulate` as they are given. */

@@ -16,7 +16,7 @@ export const mergeOptions = optionRows({
   html: { argument: '<file>', description: 'write the index of an audit as an HTML page' },
   svg: { argument: '<file>', description: 'plot a profile' },
   strict: { description: 'fail a check as well where a promised property was never tried' },
-  quiet: { short: 'q', description: 'print the verdict only; of a profile nothing' },
+  quiet: { short: 'q', description: 'print the verdict only; nothing of a profile' },
 });
 
 /** The options of `flashproof merge` as they are given. */

@@ -113,7 +113,7 @@ const profileOptions = optionRows({
     stdout: true,
   },
   svg: { argument: '<file>', description: 'plot the error against x' },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print nothing, since there is no verdict' },
 });
 
 /** The options of `flashproof profile` as they are given. */

@@ -100,7 +100,7 @@ export const runOptions = optionRows({
     description: 'write findings, outputs and counts as JSON (- for stdout)',
     stdout: true,
   },
-  quiet: { short: 'q', description: 'print nothing' },
+  quiet: { short: 'q', description: 'print the verdict only' },
 });
 
 /** The options of `flashproof run` as they are given. */

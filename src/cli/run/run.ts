@@ -192,6 +192,7 @@ export async function runRun(path: string, options: RunCommandOptions): Promise<
   // Before anything is printed: what other schedules come to is part of the verdict.
   const explored = await resultsOfSchedules(result, options);
   const verdict = judgeRun(result, explored);
+  if (quiet === true && json !== '-') process.stdout.write(`${verdict.sentence}\n`);
   if (isPrinted) {
     printFitted(renderRun(result, verdict, hints));
     if (stats === true) printFitted(`\n${renderThreads(result)}`);
