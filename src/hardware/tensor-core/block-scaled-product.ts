@@ -1,11 +1,11 @@
 import { formats, powerOfTwo } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import type { BlackwellArchitecture } from '../architectures.js';
+import type { BlackwellArchitecture, TensorCoreInstruction } from '../architectures.js';
 import type { TensorCoreEvidence } from './arithmetic.js';
 import { exponentFloor, roundFusedSum } from './fused-dot-product.js';
 import { decodeOperand, type OperandFormatName, operandFormats } from './operand.js';
 
-/** The kinds of tcgen05.mma with a factor for each block of A's rows and of B's columns. */
+/** The kinds of tcgen05.mma, and of sm_120's mma.sync, with a factor for each block of A's rows and of B's columns. */
 export type BlockScaledKind = 'mxf8f6f4' | 'mxf4' | 'mxf4nvf4';
 
 /** The formats of these factors: powers of two of 8 bits, or e4m3 whose sign bit counts for nothing. */
@@ -14,7 +14,8 @@ export type ScaleFormatName = 'ue8m0' | 'ue4m3';
 /** The arithmetic of a block-scaled product with fp32 sums. */
 export interface BlockScaledArithmetic {
   readonly kind: BlockScaledKind;
-  readonly architecture: BlackwellArchitecture;
+  readonly instruction: Extract<TensorCoreInstruction, 'mma.sync' | 'tcgen05.mma'>;
+  readonly architecture: BlackwellArchitecture | 'sm_120';
   readonly operands: readonly OperandFormatName[];
   readonly scale: ScaleFormatName;
   /** Elements along K that share a factor. */
@@ -52,21 +53,24 @@ const rows: readonly Row[] = [
 ];
 
 /**
- * The block-scaled products of tcgen05.mma. No captures of a B200 are here: `published-model` is MMA-Sim's (arXiv 2511.10909),
- * which its authors compared with one; it has no formats of 6 bits, and nothing is published about sm_103. Valid combinations:
- * PTX ISA 9.2, "Block Scaling" (section 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
+ * The block-scaled products of tcgen05.mma, and of sm_120's mma.sync. No captures are here: `published-model` is MMA-Sim's (arXiv
+ * 2511.10909), which has the same sums for both, compared by its authors with a B200 and with RTX Blackwell; it has no formats of 6 bits,
+ * and nothing is published about sm_103 and sm_110. Probes of an RTX 5090 (github.com/huweim/emulation_sys) speak of 25 bits for
+ * mxf4nvf4 too, but add one product to C alone, which 35 bits would not change. Valid combinations: PTX ISA 9.2, "Block Scaling"
+ * (sections 9.7.14.3, table 36, and 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
  */
 export const blockScaledArithmetic: readonly BlockScaledArithmetic[] = (
-  ['sm_100', 'sm_103'] as const
+  ['sm_100', 'sm_103', 'sm_110', 'sm_120'] as const
 ).flatMap((architecture) =>
   rows.map(([kind, operands, scale, block, evidence]) => ({
     kind,
+    instruction: architecture === 'sm_120' ? 'mma.sync' : 'tcgen05.mma',
     architecture,
     operands,
     scale,
     block,
     ...sums[kind],
-    evidence: architecture === 'sm_100' ? evidence : 'assumed',
+    evidence: architecture === 'sm_100' || architecture === 'sm_120' ? evidence : 'assumed',
   })),
 );
 
@@ -88,8 +92,9 @@ export function findBlockScaledArithmetic(query: BlockScaledQuery): BlockScaledA
   );
   if (found !== undefined) return found;
   const known = ofKind.map((row) => `${row.operands.join('/')} with ${row.scale} for ${row.block}`);
+  const instruction = ofKind.at(0)?.instruction ?? 'an instruction';
   throw new RequestError(
-    `tcgen05.mma of kind::${kind} multiplies no ${a} by ${b} with ${scale} for blocks of ${block}; take ${known.join(', or ')}`,
+    `${instruction} of kind::${kind} multiplies no ${a} by ${b} with ${scale} for blocks of ${block}; take ${known.join(', or ')}`,
   );
 }
 

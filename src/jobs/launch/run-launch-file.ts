@@ -1,4 +1,4 @@
-import type { Architecture } from '../../hardware/index.js';
+import { type Architecture, architectureNames } from '../../hardware/index.js';
 import {
   memoryModels,
   randomOrder,
@@ -135,13 +135,11 @@ const inTurns = 'in-turns';
 
 const warpThreads = 32;
 
-const architectures: readonly Architecture[] = ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'];
-
 function architectureNamed(name: string): Architecture {
-  const known = architectures.find((one) => one === name);
+  const known = architectureNames.find((one) => one === name);
   if (known !== undefined) return known;
   throw new RequestError(
-    `no arithmetic of ${JSON.stringify(name)}; give ${architectures.join(', ')}`,
+    `no arithmetic of ${JSON.stringify(name)}; give ${architectureNames.join(', ')}`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { PatternArray } from '../../../formats/index.js';
 import {
-  type Architecture,
   architectures,
+  type BlackwellArchitecture,
   createTensorCoreTile,
   executeBlockScaledProduct,
   findBlockScaledArithmetic,
@@ -17,7 +17,7 @@ import { patternBits } from './mma-elements.js';
 import type { MmaInstruction } from './mma-instruction.js';
 
 /** The architectures whose arithmetic the machine can have; sm_90's is that of its wgmma. */
-export type MachineArchitecture = Extract<Architecture, 'sm_90' | 'sm_100' | 'sm_103'>;
+export type MachineArchitecture = 'sm_90' | BlackwellArchitecture;
 
 /** The factors of a block-scaled product: [rows][k / block] and [n][k / block]. */
 export interface ProductScales {
@@ -194,8 +194,8 @@ export function findProductArithmetic(
   const { a, b, accumulator = 'fp32', scales } = instruction;
   if (scales !== undefined) return blockScaledArithmetic(architecture, instruction);
   if (a === 'u8' || a === 's8') {
-    // The units of whole numbers are those of sm_100a and sm_101a (PTX ISA, `tcgen05.mma`, target notes).
-    if (architecture !== 'sm_100')
+    // The units of whole numbers are those of sm_100a and sm_110a (PTX ISA, `tcgen05.mma`, target notes).
+    if (architecture !== 'sm_100' && architecture !== 'sm_110')
       throw new RequestError(`tcgen05.mma of kind::i8 on ${architecture}, which has none`);
     return integerArithmetic;
   }
