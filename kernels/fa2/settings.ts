@@ -33,9 +33,7 @@ export function overridesOf(
   checkKeys('fa2', [...forwardSettings, ...others], texts);
   const given = givenValues(texts);
   return defined({
-    architecture: given('architecture', (key, text) =>
-      choiceValue(key, text, fa2Architectures),
-    ),
+    architecture: given('architecture', (key, text) => choiceValue(key, text, fa2Architectures)),
     build: given('build', (key, text) =>
       choiceValue(key, text, ['pytorch', 'flash-attn'] as const),
     ),

@@ -106,17 +106,19 @@ export const specialFunctionEvidence: {
 };
 
 /**
- * The reason why no instruction of a family runs on an architecture, to follow the instruction's name; null where it has them.
+ * The reason why no instruction of a family runs on an architecture, a clause about the instruction; null where it has them. Source: PTX ISA,
+ * target notes of the instructions; ptxas 13.4 takes each of them for these targets alone.
  *
- * @param name an instruction, as `tcgen05.alloc`, `wgmma.fence` or `mma.sync`
+ * @param name an instruction, as `tcgen05.alloc`, `wgmma.fence` or `mma.sync.kind::mxf4`
  */
 export function lackOf(architecture: Architecture, name: string): string | null {
-  const has = (one: Architecture): boolean =>
-    name.startsWith('tcgen05.')
-      ? architectures[one].tensorMemoryColumns > 0
-      : !name.startsWith('wgmma.') || architectures[one].tensorCore === 'wgmma';
+  const has = (one: Architecture): boolean => {
+    if (name.startsWith('tcgen05.')) return architectures[one].tensorMemoryColumns > 0;
+    if (name.startsWith('wgmma.')) return architectures[one].tensorCore === 'wgmma';
+    return !name.startsWith('mma.sync.kind::') || one === 'sm_120';
+  };
   if (has(architecture)) return null;
-  return `${architecture} has none; ${architectureNames.filter(has).join(', ')} has`;
+  return `which is not on ${architecture} but on ${architectureNames.filter(has).join(', ')}`;
 }
 
 /**

@@ -8,10 +8,11 @@ export type AccumulatorFormat = 'fp32' | 'fp16';
 /**
  * Evidence for a row of the table. `silicon`: captured on that architecture for these operands.
  * `published-words`: result words that others published for that architecture. `published-model`:
- * the published model MMA-Sim, which its authors compared with hardware. `assumed`: none; the
- * arithmetic of a sibling.
+ * the published model MMA-Sim, which its authors compared with hardware. `assembled`: the same model of the
+ * instructions that ptxas emits in place of one. `assumed`: none; the arithmetic of a sibling.
  */
-export type TensorCoreEvidence = 'silicon' | 'published-words' | 'published-model' | 'assumed';
+export type TensorCoreEvidence =
+  'silicon' | 'published-words' | 'published-model' | 'assembled' | 'assumed';
 
 /** The arithmetic of an instruction on an architecture, as far as operand formats decide it. */
 export interface TensorCoreArithmetic {
@@ -99,11 +100,15 @@ const blackwellHalves: readonly Row[] = [
   [['fp16'], 'fp16', 16, 25, 'published-model'],
   [['tf32'], 'fp32', 8, 25, 'published-model'],
 ];
-const blackwellSync = rows('mma.sync', 'sm_100', blackwellHalves);
+const blackwellSync = rows('mma.sync', 'sm_100', [
+  ...blackwellHalves,
+  [fp8, 'fp32', 16, 25, 'assembled', mixedViaFp16],
+  [fp8, 'fp16', 16, 25, 'assembled', mixedViaFp16],
+]);
 
 /** The formats that MMA-Sim has of sm_120's products of up to 8 bits, and all of them: those of 6 bits it leaves to do. */
 const modelledBytes: readonly OperandFormatName[] = [...fp8, 'e2m1'];
-const alsoSixBits: readonly OperandFormatName[] = ['e2m3', 'e3m2', ...modelledBytes];
+const alsoSixBits: readonly OperandFormatName[] = ['e3m2', 'e2m3', ...modelledBytes];
 const geForceSync = rows('mma.sync', 'sm_120', [
   ...blackwellHalves,
   [modelledBytes, 'fp32', 32, 25, 'published-model', mixed],
@@ -225,6 +230,7 @@ const labels: Readonly<Record<TensorCoreEvidence, (row: TensorCoreArithmetic) =>
   silicon: ({ architecture }) => `${architecture} silicon, every captured result`,
   'published-words': ({ architecture }) => `[model] with ${architecture} result words published`,
   'published-model': () => '[model] MMA-Sim, arXiv 2511.10909',
+  assembled: () => '[model] MMA-Sim, of what ptxas 13.4 emits',
   assumed: ({ architecture }) =>
     architecture === 'sm_120' ? '[assumed] as its other formats' : '[assumed] as on sm_100',
 };

@@ -32,7 +32,8 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
       ...barrierInstructions,
       ...tensorInstructions.map((row) => {
         const lack = lackOf(architecture, row.name);
-        return lack === null ? row : { ...row, lower: () => ({ unsupported: lack }) };
+        const [family] = row.name.split('.');
+        return lack === null ? row : { ...row, lower: () => ({ unsupported: lack, family }) };
       }),
     ],
   };

@@ -11,6 +11,7 @@ import { exactSum, publishedSums, roundedTowardZero, type Terms } from './exact-
 import { fillPatterns, type Spread, wordSource } from './random-patterns.js';
 
 const ofSm100 = blockScaledArithmetic.filter(({ architecture }) => architecture === 'sm_100');
+const ofSm120 = blockScaledArithmetic.filter(({ architecture }) => architecture === 'sm_120');
 
 /** Random operands of a row of A and a column of B, with the factors' fields in a band about 1. */
 function drawTerms(
@@ -59,11 +60,11 @@ function execute(arithmetic: BlockScaledArithmetic, terms: Terms): number {
   return result[0];
 }
 
-const nameOf = ({ kind, scale, block, operands }: BlockScaledArithmetic): string =>
-  `${kind}, ${scale} of ${block}, ${operands.length} formats`;
+const nameOf = ({ kind, architecture, scale, block, operands }: BlockScaledArithmetic): string =>
+  `${architecture}, ${kind}, ${scale} of ${block}, ${operands.length} formats`;
 
 describe('block-scaled products', () => {
-  it.each(ofSm100.map((row) => [nameOf(row), row] as const))(
+  it.each([...ofSm100, ...ofSm120].map((row) => [nameOf(row), row] as const))(
     'equal the exact sum of their truncated terms, truncated: %s',
     (_, arithmetic) => {
       const word = wordSource(arithmetic.block + arithmetic.k);
