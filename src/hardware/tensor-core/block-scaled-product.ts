@@ -133,8 +133,6 @@ const scaleDecoders: Readonly<Record<ScaleFormatName, () => Decoded>> = {
 export interface BlockScaledProduct {
   readonly m: number;
   readonly n: number;
-  readonly aFormat: OperandFormatName;
-  readonly bFormat: OperandFormatName;
   /** [m][k] and [n][k], one pattern an element. */
   readonly a: ArrayLike<number>;
   readonly bTransposed: ArrayLike<number>;
@@ -166,7 +164,7 @@ function decodeLine(
 }
 
 /**
- * Executes a block-scaled product on `c`, in place.
+ * Block-scaled products of operands in these formats: executes one on its `c`, in place.
  *
  * The terms of the fused sum are C and, for mxf8f6f4, each product of two elements and their factors; for mxf4 and mxf4nvf4 the
  * exact sum of 16 adjacent products, times the product of the factors' significands, with the sum of the factors' exponents as its
@@ -174,27 +172,38 @@ function decodeLine(
  * `fusedDotProduct`: E is the largest exponent, at least −133; each term is truncated toward zero to a multiple of 2^(E − F); their
  * exact sum is truncated to fp32. A NaN among factors, operands or C gives the NaN 0x7fffffff.
  */
-export function executeBlockScaledProduct(
+export function createBlockScaledProduct(
   arithmetic: BlockScaledArithmetic,
-  product: BlockScaledProduct,
+  aFormat: OperandFormatName,
+  bFormat: OperandFormatName,
+): (product: BlockScaledProduct) => void {
+  const ofA = decodeAll(aFormat);
+  const ofB = aFormat === bFormat ? ofA : decodeAll(bFormat);
+  const ofScales = scaleDecoders[arithmetic.scale]();
+  const { k, block } = arithmetic;
+  const linesOf =
+    (ofElements: Decoded) =>
+    (patterns: ArrayLike<number>, scales: ArrayLike<number>, count: number): Line[] =>
+      Array.from({ length: count }, (_, i) => ({
+        elements: decodeLine(patterns, i * k, k, ofElements),
+        scales: decodeLine(scales, (i * k) / block, k / block, ofScales),
+      }));
+  const [aLines, bLines] = [linesOf(ofA), linesOf(ofB)];
+  return ({ m, n, a, bTransposed, aScales, bScales, c }) =>
+    multiplyLines(arithmetic, aLines(a, aScales, m), bLines(bTransposed, bScales, n), c);
+}
+
+/** A row of A or a column of B, decoded, with its factors. */
+type Line = Readonly<Record<'elements' | 'scales', ReturnType<typeof decodeLine>>>;
+
+/** Replaces C by A·B + C. */
+function multiplyLines(
+  { k, block, productsPerTerm, alignedFractionBits }: BlockScaledArithmetic,
+  a: readonly Line[],
+  b: readonly Line[],
+  c: Uint32Array,
 ): void {
-  const { k, block, productsPerTerm } = arithmetic;
-  const { m, n, c } = product;
-  const blocks = k / block;
-  const lines = (
-    format: OperandFormatName,
-    patterns: ArrayLike<number>,
-    scales: ArrayLike<number>,
-    count: number,
-  ) => {
-    const [ofElements, ofScales] = [decodeAll(format), scaleDecoders[arithmetic.scale]()];
-    return Array.from({ length: count }, (_, i) => ({
-      elements: decodeLine(patterns, i * k, k, ofElements),
-      scales: decodeLine(scales, i * blocks, blocks, ofScales),
-    }));
-  };
-  const a = lines(product.aFormat, product.a, product.aScales, m);
-  const b = lines(product.bFormat, product.bTransposed, product.bScales, n);
+  const [m, n] = [a.length, b.length];
   const terms = k / productsPerTerm + 1;
   const [significands, exponents] = [new Float64Array(terms), new Int32Array(terms)];
   for (let i = 0; i < m; i++)
@@ -220,7 +229,7 @@ export function executeBlockScaledProduct(
       const added = decodeOperand(accumulator, c[i * n + j]);
       significands[terms - 1] = added.significand;
       exponents[terms - 1] = added.significand === 0 ? nowhere : added.exponent;
-      c[i * n + j] = fusedSum(arithmetic.alignedFractionBits, significands, exponents);
+      c[i * n + j] = fusedSum(alignedFractionBits, significands, exponents);
     }
 }
 

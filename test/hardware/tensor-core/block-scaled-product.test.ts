@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   blockScaledArithmetic,
   type BlockScaledArithmetic,
-  executeBlockScaledProduct,
+  createBlockScaledProduct,
   findBlockScaledArithmetic,
   type OperandFormatName,
 } from '../../../src/hardware/index.js';
@@ -46,11 +46,13 @@ function drawTerms(
 function execute(arithmetic: BlockScaledArithmetic, terms: Terms): number {
   const { aFormat, bFormat, a, b, aScales, bScales, c } = terms;
   const result = Uint32Array.of(c);
-  executeBlockScaledProduct(arithmetic, {
-    m: 1,
-    n: 1,
+  createBlockScaledProduct(
+    arithmetic,
     aFormat,
     bFormat,
+  )({
+    m: 1,
+    n: 1,
     a,
     bTransposed: b,
     aScales,

@@ -2,8 +2,8 @@ import type { PatternArray } from '../../../formats/index.js';
 import {
   architectures,
   type BlackwellArchitecture,
+  createBlockScaledProduct,
   createTensorCoreTile,
-  executeBlockScaledProduct,
   findBlockScaledArithmetic,
   findTensorCoreArithmetic,
   instructionLengths,
@@ -128,15 +128,14 @@ function blockScaledArithmetic(
     problemOf: (instruction) => problemOfLength(instruction, arithmetic.k),
     createCore: ({ shape }, rows) => {
       const core = arrays({ shape, rows }, { a: 8, b: 8 });
+      const execute = createBlockScaledProduct(arithmetic, a, bFormat);
       return {
         ...core,
         multiply: (factors) => {
           if (factors === null) throw new RequestError('a block-scaled product needs its factors');
-          executeBlockScaledProduct(arithmetic, {
+          execute({
             m: rows,
             n: shape.n,
-            aFormat: a,
-            bFormat,
             a: core.a,
             bTransposed: core.b,
             c: core.c,

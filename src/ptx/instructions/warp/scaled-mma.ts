@@ -1,48 +1,28 @@
 import {
   type Architecture,
   type BlockScaledArithmetic,
-  executeBlockScaledProduct,
+  createBlockScaledProduct,
   findBlockScaledArithmetic,
   lackOf,
   type OperandFormatName,
   operandFormats,
   type ScaleFormatName,
 } from '../../../hardware/index.js';
-import { warpLanes, type TracedScales } from '../../../machine/index.js';
+import type { TracedProduct } from '../../../machine/index.js';
 import { RequestError } from '../../../request-error.js';
 import { blockOf, isBlockScaledKind } from '../block-scaling.js';
-import { elementsOf, wrongOperands } from '../operands.js';
-import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
-import type { Slot } from '../slot.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpOperation } from '../warp-instruction.js';
-import { operandNumber, type WarpRegisters } from '../warp-registers.js';
+import type { WarpRegisters } from '../warp-registers.js';
 import { gather, layoutOfA, layoutOfB, layoutOfC, scatter } from './mma-fragment.js';
 import { faultOfLanes, matricesOf, slotsIn } from './mma-operands.js';
-import { unpad } from './mma-product.js';
+import { type MmaProduct, type MmaRegisters, unpad } from './mma-product.js';
+import { type FactorOperand, factorOperand, factorsOf } from './scale-factors.js';
 import { traceMma } from './trace-mma.js';
 
 /** Rows of A; columns of B. */
 const [rows, columns] = [16, 8] as const;
-
-/** A side of the product: its number of rows, or of columns, and of threads of four that a thread-id can name. */
-const sides = {
-  a: { count: rows, threads: 2 },
-  b: { count: columns, threads: 4 },
-} as const;
-type Side = keyof typeof sides;
-
-/** The scale factors of A or of B as operands: a register of all lanes, and which of its bytes they are. */
-interface FactorOperand {
-  readonly slot: Slot;
-  readonly byte: ResolvedOperand;
-  readonly thread: ResolvedOperand;
-}
-
-/** The values of {byte-id, thread-id}. */
-interface Selector {
-  readonly byte: number;
-  readonly thread: number;
-}
 
 interface Form {
   readonly k: number;
@@ -82,75 +62,42 @@ function formOf(architecture: Architecture, modifiers: readonly string[]): Form 
   }
 }
 
-function factorOperand(
-  data: ResolvedOperand | undefined,
-  selector: ResolvedOperand | undefined,
-): FactorOperand | null {
-  const [word, ...others] = data === undefined ? [] : elementsOf(data);
-  const [byte, thread, ...more] = selector?.kind === 'vector' ? selector.elements : [];
-  if (word?.kind !== 'register' || word.slot.width !== 32 || others.length > 0) return null;
-  if (byte === undefined || thread === undefined || more.length > 0) return null;
-  return { slot: word.slot, byte, thread };
-}
+/** A product on registers of all lanes: returns the fault of its factors, or null. */
+type Execute = (registers: WarpRegisters) => string | null;
 
-/** The value that an operand has in all lanes; null where lanes differ. */
-function commonNumber(registers: WarpRegisters, operand: ResolvedOperand): number | null {
-  const value = operandNumber(registers, operand, 0);
-  for (let lane = 1; lane < warpLanes; lane++)
-    if (operandNumber(registers, operand, lane) !== value) return null;
-  return value;
-}
-
-/**
- * The values of a selector, or their fault. Source: PTX ISA, "Block Scaling for mma.sync"; ptxas 13.4 takes these and no others.
- *
- * @param perRow number of factors of a row
- */
-function selectorOf(
-  registers: WarpRegisters,
-  side: Side,
-  { byte, thread }: FactorOperand,
-  perRow: number,
-): Selector | string {
-  const [byteId, threadId] = [commonNumber(registers, byte), commonNumber(registers, thread)];
-  const bytes = [0, 1, 2, 3].filter((at) => at % perRow === 0);
-  const { threads } = sides[side];
-  if (byteId === null || !bytes.includes(byteId))
-    return `byte-id-${side} is ${byteId ?? 'not the same in all lanes'}; ${bytes.join(', ')} is due`;
-  if (threadId === null || threadId >= threads)
-    return `thread-id-${side} is ${threadId ?? 'not the same in all lanes'}; 0 to ${threads - 1} is due`;
-  return { byte: byteId, thread: threadId };
-}
-
-/**
- * The factors [rows][perRow] in words of all lanes: those of row r of A in lane 4·(r mod 8) + 2·thread-id + ⌊r / 8⌋, those of column c of
- * B in lane 4·c + thread-id, in ascending k from byte byte-id on. Sources: PTX ISA, "Block Scaling for mma.sync", whose figures show it;
- * the layouts of CUTLASS' SM120 atoms and of Triton; others have probed the same on a GPU.
- */
-function gatherFactors(
-  words: ArrayLike<number>,
-  side: Side,
-  { byte, thread }: Selector,
-  perRow: number,
-): Uint8Array {
-  const factors = new Uint8Array(sides[side].count * perRow);
-  for (let i = 0; i < factors.length; i++) {
-    const row = Math.floor(i / perRow);
-    const holder = side === 'a' ? 2 * thread + (row >> 3) : thread;
-    factors[i] = words[4 * (row % 8) + holder] >>> (8 * (byte + (i % perRow)));
-  }
-  return factors;
-}
-
-/** The factors with their tags, where values are followed. */
-function tracedFactors(
-  { followed }: WarpRegisters,
-  patterns: Uint8Array,
-  { scale, block }: BlockScaledArithmetic,
-  tagsIn: (plane: WarpRegisters) => Uint8Array,
-): TracedScales {
-  const [p, q, r, s] = followed?.planes.map(tagsIn) ?? [];
-  return { patterns, tags: followed && [p, q, r, s], format: scale, block };
+function executeOf(
+  { k, types, arithmetic }: Form,
+  layouts: MmaProduct['layouts'],
+  matrices: MmaRegisters,
+  [ofA, ofB]: readonly [FactorOperand, FactorOperand],
+  place: Pick<TracedProduct, 'mnemonic' | 'site'>,
+): Execute {
+  const [aFormat, bFormat] = [types.a, types.b] as readonly OperandFormatName[];
+  const { block, scale: format, kind } = arithmetic;
+  const multiply = createBlockScaledProduct(arithmetic, aFormat, bFormat);
+  const [a, bTransposed] = [new Uint8Array(rows * k), new Uint8Array(columns * k)];
+  const c = new Uint32Array(rows * columns);
+  const traced = { shape: { m: rows, k }, layouts, formats: [aFormat, bFormat, 'fp32'] } as const;
+  return (registers) => {
+    const aFactors = factorsOf(registers, 'a', ofA, k / block);
+    const bFactors = factorsOf(registers, 'b', ofB, k / block);
+    if (typeof aFactors === 'string') return aFactors;
+    if (typeof bFactors === 'string') return bFactors;
+    const scales = { a: { ...aFactors, format, block }, b: { ...bFactors, format, block } };
+    const trace = traceMma(registers, traced, matrices, { ...place, scales });
+    gather(registers, matrices.a, layouts.a, a);
+    gather(registers, matrices.b, layouts.b, bTransposed);
+    gather(registers, matrices.c, layouts.c, c);
+    if (kind === 'mxf8f6f4') {
+      unpad(aFormat, a);
+      unpad(bFormat, bTransposed);
+    }
+    const [aScales, bScales] = [aFactors.patterns, bFactors.patterns];
+    multiply({ m: rows, n: columns, a, bTransposed, aScales, bScales, c });
+    scatter(registers, matrices.d, layouts.c, c);
+    trace?.();
+    return null;
+  };
 }
 
 /** The operation of an `mma.sync` with scale factors, or the missing feature of its form. */
@@ -165,26 +112,12 @@ export function lowerScaledMma(
   const layouts = { a: layoutOfA(rows, k, bits), b: layoutOfB(k, bits), c: layoutOfC(rows, 32) };
   const matrices = matricesOf(operands, types, layouts);
   if (typeof matrices === 'string') return wrongOperands(matrices);
-  const [ofA, ofB] = [
-    factorOperand(operands[4], operands[5]),
-    factorOperand(operands[6], operands[7]),
-  ];
+  const ofA = factorOperand(operands[4], operands[5]);
+  const ofB = factorOperand(operands[6], operands[7]);
   if (ofA === null || ofB === null || operands.length !== 8)
     return wrongOperands('D, A, B, C, factors of A, {byte, thread}, factors of B, {byte, thread}');
-  const [aFormat, bFormat] = [types.a, types.b] as readonly OperandFormatName[];
-  const [a, bTransposed] = [new Uint8Array(rows * k), new Uint8Array(columns * k)];
-  const c = new Uint32Array(rows * columns);
-  const perRow = k / arithmetic.block;
-  const product = {
-    shape: { m: rows, k },
-    layouts,
-    formats: [aFormat, bFormat, 'fp32'],
-    execute: () => {},
-  } as const;
   const mnemonic = [opcode, ...modifiers].join('.');
-  const selectors = [ofA.byte, ofA.thread, ofB.byte, ofB.thread].flatMap((one) =>
-    one.kind === 'register' ? [one.slot] : [],
-  );
+  const execute = executeOf(form, layouts, matrices, [ofA, ofB], { mnemonic, site });
   return {
     converged: 'warp',
     meaning: 'is',
@@ -192,38 +125,8 @@ export function lowerScaledMma(
     writes: slotsIn(matrices.d),
     reads: [
       ...slotsIn([...matrices.a, ...matrices.b, ...matrices.c]),
-      ofA.slot,
-      ofB.slot,
-      ...selectors,
+      ...[ofA, ofB].flatMap(({ slot, byte, thread }) => [slot, ...slotsOf([byte, thread])]),
     ],
-    execute: (registers, lanes) => {
-      const factorsOf = (side: Side, operand: FactorOperand): TracedScales | string => {
-        const selector = selectorOf(registers, side, operand, perRow);
-        if (typeof selector === 'string') return selector;
-        const inPlane = (plane: WarpRegisters) =>
-          gatherFactors(plane.words(operand.slot), side, selector, perRow);
-        return tracedFactors(registers, inPlane(registers), arithmetic, inPlane);
-      };
-      const [aScales, bScales] = [factorsOf('a', ofA), factorsOf('b', ofB)];
-      if (typeof aScales === 'string') return aScales;
-      if (typeof bScales === 'string') return bScales;
-      const scales = { a: aScales, b: bScales };
-      const trace = traceMma(registers, product, matrices, { mnemonic, site, scales });
-      gather(registers, matrices.a, layouts.a, a);
-      gather(registers, matrices.b, layouts.b, bTransposed);
-      gather(registers, matrices.c, layouts.c, c);
-      if (bits === 8) {
-        unpad(aFormat, a);
-        unpad(bFormat, bTransposed);
-      }
-      executeBlockScaledProduct(arithmetic, {
-        ...{ m: rows, n: columns, aFormat, bFormat, a, bTransposed, c },
-        aScales: aScales.patterns,
-        bScales: bScales.patterns,
-      });
-      scatter(registers, matrices.d, layouts.c, c);
-      trace?.();
-      return faultOfLanes(lanes);
-    },
+    execute: (registers, lanes) => execute(registers) ?? faultOfLanes(lanes),
   };
 }

@@ -62,6 +62,9 @@ function operandOf(
   return { patterns, tags: [tagsIn(p), tagsIn(q), tagsIn(r), tagsIn(s)] };
 }
 
+/** What of a product is traced: its shape, and the places and formats of its matrices. */
+type TracedMma = Pick<MmaProduct, 'shape' | 'layouts' | 'formats'>;
+
 /** The place of a product in the program, and the scale factors of its operands, if it has any. */
 interface TracedPlace extends Pick<TracedProduct, 'mnemonic' | 'site'> {
   readonly scales?: Readonly<Record<'a' | 'b', TracedScales>>;
@@ -73,7 +76,7 @@ const paddedFormats: readonly string[] = ['e2m3', 'e3m2', 'e2m1'];
 /** The product of an instruction, before it is executed: operands with their tags. */
 function tracedProduct(
   registers: WarpRegisters,
-  { shape: { m, k }, layouts, formats }: MmaProduct,
+  { shape: { m, k }, layouts, formats }: TracedMma,
   matrices: MmaRegisters,
   { scales, ...place }: TracedPlace,
 ): Omit<TracedProduct, 'd'> {
@@ -110,7 +113,7 @@ function tracedProduct(
  */
 export function traceMma(
   registers: WarpRegisters,
-  product: MmaProduct,
+  product: TracedMma,
   operands: MmaRegisters,
   place: TracedPlace,
 ): (() => void) | null {

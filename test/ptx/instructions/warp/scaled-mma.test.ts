@@ -251,7 +251,9 @@ describe('mma.sync with scale factors', () => {
           const line = <T>(of: readonly T[], at: number, size: number) =>
             of.slice(at * size, (at + 1) * size);
           const terms = {
-            ...{ aFormat: form.a, bFormat: form.b, c: matrices.c[i] },
+            aFormat: form.a,
+            bFormat: form.b,
+            c: matrices.c[i],
             a: line(matrices.a, row, k),
             b: line(matrices.b, column, k),
             aScales: line(matrices.aScales, row, form.perRow),
