@@ -1,4 +1,8 @@
-import { type Architecture, architectureNames } from '../../hardware/index.js';
+import {
+  type Architecture,
+  architectureEvidence,
+  architectureNames,
+} from '../../hardware/index.js';
 import {
   memoryModels,
   randomOrder,
@@ -127,6 +131,8 @@ export interface RunResult extends ThreadedRun {
   readonly groups: readonly FindingGroup[];
   readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
+  /** What the arithmetic of the run's architecture rests on, in a line. */
+  readonly evidence: string;
   readonly seconds: number;
 }
 
@@ -273,6 +279,7 @@ export async function runOpened(
     groups: groupFindings(run.findings, sources),
     model: options.model ?? memoryModels.practice,
     outputs,
+    evidence: architectureEvidence(run.architecture),
     seconds: secondsSince(start),
   };
 }

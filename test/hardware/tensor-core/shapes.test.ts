@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  architectureEvidence,
+  architectureNames,
   createTensorCoreTile,
   findTensorCoreArithmetic,
   fusedDotProduct,
@@ -49,6 +51,18 @@ describe('the table of arithmetics', () => {
     expect(sums('sm_120')).toEqual([32, 25, 23]);
     expect(sums('sm_120', 'e2m1')).toEqual([32, 25, 23]);
     expect(sums('sm_89')).toEqual([16, 13, 13]);
+  });
+
+  it('says what an architecture rests on', () => {
+    expect(architectureEvidence('sm_90')).toBe(
+      'matrix products sm_90 silicon, every captured result; special functions: sm_90 silicon, every input',
+    );
+    for (const name of architectureNames.filter((one) => one !== 'sm_90'))
+      expect(architectureEvidence(name)).toMatch(
+        /^matrix products \[.*; special functions: MUFU table from sm_90 silicon$/,
+      );
+    expect(architectureEvidence('sm_120')).toContain('MMA-Sim');
+    expect(architectureEvidence('sm_110')).toContain('products [assumed] as on sm_100;');
   });
 
   it('claims no published model of what nobody has published', () => {
