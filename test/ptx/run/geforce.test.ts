@@ -100,16 +100,19 @@ function scaledRows(format: 'nvfp4' | 'mxfp8', elements: LaunchTensor, factors: 
 }
 
 /** The LSE of each row, in fp64. */
-function exactLse(format: 'nvfp4' | 'mxfp8', tensors: ReadonlyMap<string, LaunchTensor>): number[] {
+function exactLse(
+  format: 'nvfp4' | 'mxfp8',
+  tensors: ReadonlyMap<string, LaunchTensor>,
+  dim: number,
+): number[] {
   const [q, k] = ['q', 'k'].map((name) =>
     scaledRows(format, tensors.get(name)!, tensors.get(`${name}_block_scale`)!),
   );
-  const dim = 64;
   return Array.from({ length: q.length / dim }, (_, row) => {
     const scores = Array.from({ length: k.length / dim }, (_, key) => {
       let sum = 0;
       for (let d = 0; d < dim; d++) sum += q[row * dim + d] * k[key * dim + d];
-      return sum / 8;
+      return sum / Math.sqrt(dim);
     });
     const largest = Math.max(...scores);
     return largest + Math.log(scores.reduce((all, s) => all + Math.exp(s - largest), 0));
@@ -117,10 +120,10 @@ function exactLse(format: 'nvfp4' | 'mxfp8', tensors: ReadonlyMap<string, Launch
 }
 
 /** The largest error of the LSE. */
-function lseError(format: 'nvfp4' | 'mxfp8', module: PtxModule, launch: Launch): number {
+function lseError(format: 'nvfp4' | 'mxfp8', module: PtxModule, launch: Launch, dim = 64): number {
   const run = runLaunch(module, launch, { file: format });
   checkRun(run);
-  const exact = exactLse(format, new Map(launch.tensors.map((one) => [one.name, one])));
+  const exact = exactLse(format, new Map(launch.tensors.map((one) => [one.name, one])), dim);
   return Math.max(...numbersOf(run, 'lse', 'fp32').map((lse, row) => Math.abs(lse - exact[row])));
 }
 
@@ -172,5 +175,36 @@ describe.each(['nvfp4', 'mxfp8'] as const)("Triton's attention with scores of %s
         expect(error).toBeLessThan(tolerance * Math.max(1, Math.abs(real.high[value])));
       }
     }
+  });
+});
+
+describe("nvcc's attention with factors in the bytes of a word", () => {
+  const folder = 'examples/geforce/recorded';
+
+  it('has the LSE of the products with their factors', async () => {
+    const { module, launch } = await openLaunch({ path: `${folder}/launch.json` });
+    expect(lseError('mxfp8', module, launch, 128)).toBeLessThan(2 ** -18);
+  });
+
+  /** The error with another text in the place of a part of each of its products. */
+  async function errorWith(part: RegExp, other: string): Promise<number> {
+    const { launch } = await openLaunch({ path: `${folder}/launch.json` });
+    const text = readFileSync(`${folder}/kernel.ptx`, 'utf8');
+    const changed = text.replaceAll(/mma\.sync[^\n]*block_scale[^\n]*/g, (line) => {
+      expect(line).toMatch(part);
+      return line.replace(part, other);
+    });
+    return lseError('mxfp8', parsePtx(changed, 'changed.ptx'), launch, 128);
+  }
+
+  it.each([
+    ['one byte', /\{%rs\d+,1\},(\{%r\d+\}),\{%rs\d+,2\}/, '{0,1},$1,{0,2}'],
+    ['other rows', /,1\},(\{%r\d+\}),/, ',0},$1,'],
+  ])('does not, with factors of %s', async (_, part, other) => {
+    expect(await errorWith(part, other)).toBeGreaterThan(0.01);
+  });
+
+  it('has it from any lane of four that has the factors of a column', async () => {
+    expect(await errorWith(/,2\};/, ',3};')).toBeLessThan(2 ** -18);
   });
 });
