@@ -1,4 +1,5 @@
 import {
+  type BlackwellArchitecture,
   findTensorCoreArithmetic,
   specialFunctionEvidence,
   tensorCoreEvidence,
@@ -18,7 +19,7 @@ import type { Recipe } from './online-softmax/recipe.js';
 import { exactLaws, type ModelPromises } from './promises.js';
 
 /** The GPU whose instructions are modelled. */
-type CutlassArchitecture = 'sm_100' | 'sm_103';
+type CutlassArchitecture = BlackwellArchitecture;
 
 /** @throws RequestError for formats, sizes and masks that the model does not take */
 function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemShape): void {
@@ -101,13 +102,13 @@ function cutlassEvidence({ tensorCore }: Recipe): string[] {
 }
 
 const settings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_100 (default) or sm_103' },
+  { key: 'architecture', description: 'sm_100 (default), sm_103 or sm_110' },
 ];
 
 /** The recipe of a problem; throws a RequestError for an unknown key, a bad value or a problem that the kernel does not take. */
 const prepared = recipeByArchitecture(
   { name: 'cutlass-fmha', settings },
-  ['sm_100', 'sm_103'],
+  ['sm_100', 'sm_103', 'sm_110'],
   (problem, shape, architecture) => {
     const recipe = cutlassRecipe(problem, shape, architecture);
     return { recipe, evidence: cutlassEvidence(recipe) };

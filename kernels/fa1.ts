@@ -22,7 +22,7 @@ import type { Recipe } from './online-softmax/recipe.js';
 import { exactLaws, type ModelPromises } from './promises.js';
 
 /** The GPU whose instructions are modelled. */
-export type Fa1Architecture = 'sm_80' | 'sm_90';
+export type Fa1Architecture = 'sm_80' | 'sm_90' | 'sm_120';
 
 /** Queries that a thread block works on at a time. */
 const tileQueries = 16;
@@ -139,7 +139,7 @@ function fa1Arithmetic(
 }
 
 const settings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_80 (default) or sm_90' },
+  { key: 'architecture', description: 'sm_80 (default), sm_90 or sm_120' },
 ];
 
 /** Evidence for the bits, a line each. */
@@ -155,7 +155,7 @@ function fa1Evidence(architecture: Fa1Architecture, recipe: Recipe): string[] {
 /** The recipe of a problem; throws a RequestError for an unknown key, a bad value or a problem that the kernel does not take. */
 const prepared = recipeByArchitecture(
   { name: 'fa1', settings },
-  ['sm_80', 'sm_90'],
+  ['sm_80', 'sm_90', 'sm_120'],
   (problem, shape, architecture) => {
     const recipe = fa1Recipe(problem, shape, architecture);
     return { recipe, evidence: fa1Evidence(architecture, recipe) };

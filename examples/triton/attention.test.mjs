@@ -24,7 +24,7 @@ function flashproof(...words) {
 
 const promises = '--formats bf16 --dims 64 --no-causal --no-window --no-softcap --no-grouped-heads';
 
-for (const target of ['sm_90', 'sm_100'])
+for (const target of ['sm_90', 'sm_100', 'sm_120'])
   describe(`the kernel for ${target}`, () => {
     const folder = join(here, 'recorded', target);
     const template = join(folder, 'template.json');
@@ -53,6 +53,37 @@ for (const target of ['sm_90', 'sm_100'])
       );
       assert.match(text, /^PASS/);
       assert.equal(status, 0, text);
+    });
+  });
+
+for (const [format, declared] of [
+  ['nvfp4', ['--format', 'q=e2m1x2', '--format', 'k=e2m1x2']],
+  ['mxfp8', []],
+])
+  describe(`the kernel with scores of ${format}`, () => {
+    it('passes an audit of the elements with their factors, and fails one without', () => {
+      const folder = join(here, 'recorded', `${format}-sm_120`);
+      const tensors = join(folder, 'tensors.safetensors');
+      const saved = join(scratch, `${format}.safetensors`);
+      const run = flashproof('run', join(folder, 'launch.json'), '--save', saved);
+      assert.match(run.text, /^PASS under model practice.* Evidence for sm_120: .*MMA-Sim/);
+      const outputs = ['--output', `${saved}:o`, '--lse', `${saved}:lse`];
+      const { status, text } = flashproof('audit', tensors, ...declared, ...outputs);
+      assert.match(text, /^PASS: the output and the LSE .* q_block_scale, k_block_scale/);
+      assert.equal(status, 0, text);
+      // Values with the factors of the first row for every row.
+      const bytes = readFileSync(tensors);
+      const start = 8 + Number(bytes.readBigUInt64LE(0));
+      const { q_block_scale: factors } = JSON.parse(bytes.toString('utf8', 8, start));
+      const [first, end] = factors.data_offsets.map((offset) => start + offset);
+      const perRow = factors.shape.at(-1);
+      for (let at = first + perRow; at < end; at += perRow)
+        bytes.copy(bytes, at, first, first + perRow);
+      const wrong = join(scratch, `${format}-wrong.safetensors`);
+      writeFileSync(wrong, bytes);
+      const failed = flashproof('audit', wrong, ...declared, ...outputs);
+      assert.match(failed.text, /^FAIL/);
+      assert.equal(failed.status, 1);
     });
   });
 

@@ -25,7 +25,7 @@ class Recorder(unittest.TestCase):
     def test_writes_what_was_recorded(self):
         half, lse = Array.filled("BF16", (1, 1, 70, 64), 0xFF), Array.filled("F32", (1, 1, 70), 0xFF)
         arguments = {"q": half, "k": half, "v": half, "o": half, "lse": lse, "scale": 0.125, "sq": 70, "sk": 70, "D": 64}
-        for target in ("sm_90", "sm_100"):
+        for target in ("sm_90", "sm_100", "sm_120"):
             recorded = HERE / "recorded" / target
             template = json.loads((recorded / "template.json").read_text())
             expressions = {

@@ -1,5 +1,6 @@
 import type { Tensor } from '../../src/formats/index.js';
 import {
+  architectures,
   findTensorCoreArithmetic,
   specialFunctionEvidence,
   tensorCoreEvidence,
@@ -35,10 +36,10 @@ interface Fa2BackwardConfiguration extends Pick<
 
 /**
  * Queries and keys of a block, by head dimension. Source: run_mha_bwd_hdim… in csrc/flash_attn/src/flash_bwd_launch_template.h of
- * Dao-AILab/flash-attention: by shared memory, which is small on sm_89.
+ * Dao-AILab/flash-attention: by shared memory, of which sm_89 and sm_120 have less than 144 KB.
  */
 function fa2BackwardTiling(headDim: number, architecture: Fa2Architecture): BackwardTiling {
-  const isSmall = architecture === 'sm_89';
+  const isSmall = architectures[architecture].sharedBytes < 144 * 1024;
   switch (kernelHeadDim(headDim)) {
     case 32:
       return { queries: 128, keys: 128 };

@@ -2,8 +2,9 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { chosenSplits, mostSplits, splitBlockKeys, splitTileQueries } from './split-keys.js';
 
-/** The GPU whose instructions are modelled. */
-export type Fa2Architecture = 'sm_80' | 'sm_89' | 'sm_90';
+/** The GPUs whose instructions are modelled. */
+export const fa2Architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_120'] as const;
+export type Fa2Architecture = (typeof fa2Architectures)[number];
 
 /** Origin of the compiled kernel: PyTorch, or the flash-attn package with use_fast_math. */
 export type Fa2Build = 'pytorch' | 'flash-attn';
@@ -23,11 +24,12 @@ export interface Fa2Overrides extends Partial<Omit<Fa2Configuration, 'splits'>> 
   readonly splits?: number | 'auto';
 }
 
-/** Multiprocessors by architecture: an A100, an L40S, an H100 or H200. */
+/** Multiprocessors by architecture: an A100, an L40S, an H100 or H200, an RTX 5090. */
 const usualMultiprocessors: Readonly<Record<Fa2Architecture, number>> = {
   sm_80: 108,
   sm_89: 142,
   sm_90: 132,
+  sm_120: 170,
 };
 
 const kernelHeadDims = [32, 64, 96, 128, 192, 256];
@@ -39,7 +41,8 @@ export function kernelHeadDim(qkDim: number): number {
 
 /**
  * Queries of a tile and keys of a block by head dimension. Source: run_mha_fwd_hdim… in
- * csrc/flash_attn/src/flash_fwd_launch_template.h of Dao-AILab/flash-attention, the same in PyTorch.
+ * csrc/flash_attn/src/flash_fwd_launch_template.h of Dao-AILab/flash-attention, the same in PyTorch: smaller for compute capability
+ * 8.6 and 8.9, not for 12.0, although that has no more shared memory.
  */
 export function fa2Tile(
   headDim: number,

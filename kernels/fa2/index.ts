@@ -1,4 +1,5 @@
 export {
+  fa2Architectures,
   fa2Configuration,
   fa2Tile,
   type Fa2Architecture,

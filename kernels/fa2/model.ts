@@ -30,6 +30,7 @@ const configurations: readonly Readonly<Record<string, string>>[] = [
   { build: 'flash-attn' },
   { architecture: 'sm_80' },
   { architecture: 'sm_89' },
+  { architecture: 'sm_120' },
 ];
 
 const promises: ModelPromises = {

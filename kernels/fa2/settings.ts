@@ -1,10 +1,10 @@
 import type { KernelSetting, KernelSettings } from '../kernel-model.js';
 import { checkKeys, choiceValue, defined, givenValues, numberValue } from '../setting-values.js';
-import type { Fa2Configuration, Fa2Overrides } from './configuration.js';
+import { fa2Architectures, type Fa2Configuration, type Fa2Overrides } from './configuration.js';
 
 /** Settings of the forward. */
 export const forwardSettings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },
+  { key: 'architecture', description: 'sm_80, sm_89, sm_90 (default) or sm_120' },
   {
     key: 'build',
     description: 'pytorch (default), or flash-attn: the package, with use_fast_math',
@@ -17,7 +17,7 @@ export const forwardSettings: readonly KernelSetting[] = [
   {
     key: 'multiprocessors',
     description:
-      'of the GPU, which decide how many splits auto is, and sums of dQ; default 108, 142 or 132',
+      'of the GPU, which decide how many splits auto is, and sums of dQ; default 108, 142, 132 or 170',
   },
 ];
 
@@ -33,9 +33,7 @@ export function overridesOf(
   checkKeys('fa2', [...forwardSettings, ...others], texts);
   const given = givenValues(texts);
   return defined({
-    architecture: given('architecture', (key, text) =>
-      choiceValue(key, text, ['sm_80', 'sm_89', 'sm_90'] as const),
-    ),
+    architecture: given('architecture', (key, text) => choiceValue(key, text, fa2Architectures)),
     build: given('build', (key, text) =>
       choiceValue(key, text, ['pytorch', 'flash-attn'] as const),
     ),

@@ -2,7 +2,6 @@ import {
   architectures,
   blackwellOf,
   findTensorCoreArithmetic,
-  type MufuArchitecture,
   type PairConversionName,
   type TensorCoreArithmetic,
 } from '../../src/hardware/index.js';
@@ -10,6 +9,7 @@ import { type InputFormat, type OutFormat, roundingConversions } from '../online
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
+import { choiceValue } from '../setting-values.js';
 import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
 import { checkFa4Features, kernelMask } from './features.js';
 import { ctasOf, packsGroups, queryLengths } from './thread-blocks.js';
@@ -52,8 +52,18 @@ function isFa4Format(format: string): format is Fa4Format {
   return Object.hasOwn(fa4Formats, format);
 }
 
-/** The GPU whose instructions are modelled. */
-export type Fa4Architecture = MufuArchitecture;
+/** The GPUs whose instructions are modelled. */
+export const fa4Architectures = ['sm_90', 'sm_100', 'sm_103', 'sm_110'] as const;
+export type Fa4Architecture = (typeof fa4Architectures)[number];
+
+/** The architecture of a name. @throws RequestError for one that the forward does not have, or has another kernel for */
+export function fa4ArchitectureOf(name: string): Fa4Architecture {
+  if (name === 'sm_120')
+    throw new RequestError(
+      `FlashAttention-4 has another kernel for sm_120 (flash_fwd_sm120.py, by mma.sync), which is not modelled; give ${fa4Architectures.join(', ')}`,
+    );
+  return choiceValue('architecture', name, fa4Architectures);
+}
 
 /** Divisors of fp8 inputs at their quantisation, one number each for all heads. */
 export interface Descale {
@@ -129,6 +139,10 @@ export function fa4Configuration(
   checkFa4Features(problem, shape);
   const { bits, rescaleThreshold, maxOffset, outFormat } = fa4Formats[format];
   const architecture = overrides.architecture ?? 'sm_100';
+  if (architecture === 'sm_110' && bits === 8)
+    throw new RequestError(
+      `q is ${format}; FlashAttention-4 takes fp8 on compute capability 10 alone, so give sm_100 or sm_103`,
+    );
   const { splits = 1, packGqa = packsGroups(problem, shape) } = overrides;
   const pattern = exp2Pattern({
     headDim: shape.qkDim,

@@ -114,7 +114,7 @@ export function fa4Evidence(
   format: Fa4Format,
   splits = 1,
 ): string[] {
-  const shown = architecture === 'sm_90' ? 'read' : 'compiled';
+  const shown = architecture === 'sm_90' || architecture === 'sm_110' ? 'read' : 'compiled';
   const tensorCore = tensorCoreEvidence(fa4TensorCore(architecture, format));
   return [
     `matrix products: ${tensorCore}`,

@@ -94,7 +94,9 @@ const variableLengthFrequency = 32;
  * @throws RequestError for a head dimension that is no whole number from 1 to 256.
  */
 export function exp2Pattern(configuration: Exp2Configuration): Exp2Pattern {
-  const { headDim, causal, ctas, architecture, inputBits } = configuration;
+  const { headDim, causal, ctas, inputBits } = configuration;
+  // sm_110 is tuned as sm_100: the key of the table is whether it is sm_103.
+  const architecture = configuration.architecture === 'sm_103' ? 'sm_103' : 'sm_100';
   const { local = false, packedGroups = false, variableLength = false } = configuration;
   if (!(Number.isInteger(headDim) && headDim >= 1 && headDim <= 256))
     throw new RequestError(`head dimension ${headDim}; give a whole number from 1 to 256`);

@@ -12,6 +12,7 @@ export { fa4Evidence } from './declarations.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
 export {
   exponentScale,
+  fa4ArchitectureOf,
   fa4Configuration,
   fa4TensorCore,
   type Descale,

@@ -10,6 +10,7 @@ import {
   numberValue,
 } from '../setting-values.js';
 import {
+  fa4ArchitectureOf,
   fa4Configuration,
   type Fa4Configuration,
   type Fa4Format,
@@ -25,7 +26,7 @@ import {
 
 /** Settings of FlashAttention-4's forward. */
 export const forwardSettings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },
+  { key: 'architecture', description: 'sm_90, sm_100 (default), sm_103 or sm_110' },
   { key: 'exp2.frequency', description: 'columns of a period of the split; 0: hardware only' },
   { key: 'exp2.reserve', description: 'the last columns of a period, computed in software' },
   { key: 'exp2.startFragment', description: 'the first fragment of 32 columns that is split' },
@@ -117,9 +118,7 @@ export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<strin
 export function overridesOf(texts: ReadonlyMap<string, string>): Fa4Overrides {
   const given = givenValues(texts);
   return defined({
-    architecture: given('architecture', (key, text) =>
-      choiceValue(key, text, ['sm_90', 'sm_100', 'sm_103'] as const),
-    ),
+    architecture: given('architecture', (_, text) => fa4ArchitectureOf(text)),
     exp2: defined({
       frequency: given('exp2.frequency', numberValue),
       reserve: given('exp2.reserve', numberValue),

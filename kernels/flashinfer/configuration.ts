@@ -1,8 +1,9 @@
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 
-/** The GPU whose instructions are modelled. */
-type FlashInferArchitecture = 'sm_80' | 'sm_90';
+/** The GPUs whose instructions are modelled. */
+export const flashInferArchitectures = ['sm_80', 'sm_90', 'sm_120'] as const;
+type FlashInferArchitecture = (typeof flashInferArchitectures)[number];
 
 /** FlashInfer's choices, and others that change its bits. */
 export interface FlashInferConfiguration {
@@ -18,10 +19,11 @@ export interface FlashInferOverrides extends Partial<Omit<FlashInferConfiguratio
   readonly splits?: number | 'auto';
 }
 
-/** Multiprocessors by architecture: an A100, an H100 or H200. */
+/** Multiprocessors by architecture: an A100, an H100 or H200, an RTX 5090. */
 const usualMultiprocessors: Readonly<Record<FlashInferArchitecture, number>> = {
   sm_80: 108,
   sm_90: 132,
+  sm_120: 170,
 };
 
 /** Rows of a CTA, which are queries times the heads of a group. Fewer rows than 65 have other tiles. */

@@ -36,6 +36,7 @@ import { exactLaws, type ModelPromises } from '../promises.js';
 import { checkKeys, choiceValue, defined, givenValues, numberValue } from '../setting-values.js';
 import {
   blockKeys,
+  flashInferArchitectures,
   flashInferConfiguration,
   tileRows,
   type FlashInferConfiguration,
@@ -144,7 +145,7 @@ function flashInferEvidence(
 }
 
 const settings: readonly KernelSetting[] = [
-  { key: 'architecture', description: 'sm_80 or sm_90 (default)' },
+  { key: 'architecture', description: 'sm_80, sm_90 (default) or sm_120' },
   {
     key: 'splits',
     description:
@@ -152,7 +153,7 @@ const settings: readonly KernelSetting[] = [
   },
   {
     key: 'multiprocessors',
-    description: 'of the GPU, which decide how many splits auto is; default 108 or 132',
+    description: 'of the GPU, which decide how many splits auto is; default 108, 132 or 170',
   },
 ];
 
@@ -169,7 +170,7 @@ function prepared(
     shape,
     defined({
       architecture: given('architecture', (key, text) =>
-        choiceValue(key, text, ['sm_80', 'sm_90'] as const),
+        choiceValue(key, text, flashInferArchitectures),
       ),
       splits: given('splits', (key, text) => (text === 'auto' ? text : numberValue(key, text))),
       multiprocessors: given('multiprocessors', numberValue),

@@ -13,7 +13,7 @@ import { runnerImport } from 'vite';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = join(root, 'docs/reference/compiled-instructions.md');
-const architectures = ['sm_90', 'sm_100', 'sm_103'];
+const architectures = ['sm_90', 'sm_100', 'sm_103', 'sm_110', 'sm_120'];
 
 const load = async (path) => (await runnerImport(join(root, path))).module;
 

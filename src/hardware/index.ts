@@ -1,4 +1,5 @@
 export * from './architectures.js';
 export * from './convert.js';
+export * from './evidence.js';
 export * from './mufu/index.js';
 export * from './tensor-core/index.js';

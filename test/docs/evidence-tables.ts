@@ -1,6 +1,7 @@
 import { fa4Evidence, type Fa4Architecture, type Fa4Format } from '../../kernels/index.js';
 import { fingerprintTargets, tableTargets } from '../../src/conform/targets.js';
 import {
+  blockScaledArithmetic,
   tensorCoreArithmetic,
   tensorCoreEvidence,
   type TensorCoreArithmetic,
@@ -8,7 +9,7 @@ import {
 
 type Row = readonly string[];
 
-const architectures: readonly Fa4Architecture[] = ['sm_90', 'sm_100', 'sm_103'];
+const architectures: readonly Fa4Architecture[] = ['sm_90', 'sm_100', 'sm_103', 'sm_110'];
 /** One format of each width: both have the same evidence, which a test checks. */
 const widths: readonly (readonly [Fa4Format, string])[] = [
   ['bf16', 'bf16, fp16'],
@@ -21,10 +22,13 @@ const splits = 2;
 export function forwardRows(): Row[] {
   const rows = architectures.flatMap((architecture) =>
     widths.flatMap(([format, formats]) =>
-      fa4Evidence(architecture, format, splits).map((line) => {
-        const [part, evidence] = line.split(/: (.*)/s);
-        return [part, architecture, formats, evidence] as const;
-      }),
+      // FlashAttention-4 takes no fp8 there.
+      architecture === 'sm_110' && format === 'e4m3'
+        ? []
+        : fa4Evidence(architecture, format, splits).map((line) => {
+            const [part, evidence] = line.split(/: (.*)/s);
+            return [part, architecture, formats, evidence] as const;
+          }),
     ),
   );
   const parts = [...new Set(rows.map(([part]) => part))];
@@ -55,9 +59,18 @@ function operandsOf({ operands, mixed }: TensorCoreArithmetic): string {
 export function tensorCoreRows(): Row[] {
   const known = tensorCoreArithmetic.filter(({ evidence }) => evidence !== 'assumed');
   const assumed = tensorCoreArithmetic.filter(({ evidence }) => evidence === 'assumed');
-  const unknown = new Map(assumed.map((row) => [`${row.instruction} ${row.architecture}`, row]));
+  const isKnown = (row: TensorCoreArithmetic) =>
+    known.some(
+      ({ instruction, architecture }) =>
+        instruction === row.instruction && architecture === row.architecture,
+    );
+  const unknown = new Map(
+    assumed
+      .filter((row) => !isKnown(row))
+      .map((row) => [`${row.instruction} ${row.architecture}`, row]),
+  );
   return [
-    ...known.map((row) => [
+    ...[...known, ...assumed.filter(isKnown)].map((row) => [
       `${row.instruction}, ${row.architecture}`,
       ...[operandsOf(row), row.accumulator, String(row.productsPerSum)],
       ...[String(row.alignedFractionBits), String(row.resultFractionBits), tensorCoreEvidence(row)],
@@ -66,6 +79,32 @@ export function tensorCoreRows(): Row[] {
       `${row.instruction}, ${row.architecture}`,
       ...['all', '', '', '', '', tensorCoreEvidence(row)],
     ]),
+  ];
+}
+
+/** The block-scaled products; architectures of which nothing is known have a row each. */
+export function blockScaledRows(): Row[] {
+  const evidenceOf = (evidence: string) =>
+    evidence === 'assumed' ? '[assumed] as its other formats' : '[model] MMA-Sim, arXiv 2511.10909';
+  const known = ['sm_100', 'sm_120'];
+  const rows = blockScaledArithmetic
+    .filter(({ architecture }) => known.includes(architecture))
+    .map((row) => [
+      `${row.instruction}, ${row.architecture}`,
+      `${row.kind}: ${row.operands.join(', ')}`,
+      `${row.scale}, ${row.block}`,
+      String(row.productsPerTerm),
+      String(row.alignedFractionBits),
+      evidenceOf(row.evidence),
+    ]);
+  const others = new Set(
+    blockScaledArithmetic
+      .filter(({ architecture }) => !known.includes(architecture))
+      .map(({ instruction, architecture }) => `${instruction}, ${architecture}`),
+  );
+  return [
+    ...rows,
+    ...[...others].map((name) => [name, 'all', '', '', '', '[assumed] as on sm_100']),
   ];
 }
 
@@ -92,6 +131,11 @@ export const evidenceTables: Readonly<Record<string, () => string>> = {
     markdownTable(
       ['instruction', 'operands', 'into', 'products', 'F', 'kept', 'evidence'],
       tensorCoreRows(),
+    ),
+  'block-scaled': () =>
+    markdownTable(
+      ['instruction', 'elements', 'factors', 'products of a term', 'F', 'evidence'],
+      blockScaledRows(),
     ),
   instructions: () => markdownTable(['inputs', 'instructions'], instructionRows()),
 };

@@ -66,7 +66,7 @@ export const computingOptions = optionRows({
   architecture: {
     argument: '<name>',
     description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
-    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
+    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103', 'sm_110', 'sm_120'],
   },
 });
 

@@ -36,6 +36,8 @@ const architectures: Readonly<Record<MufuArchitecture, true>> = {
   sm_90: true,
   sm_100: true,
   sm_103: true,
+  sm_110: true,
+  sm_120: true,
 };
 
 /** The architectures that --architecture takes. */

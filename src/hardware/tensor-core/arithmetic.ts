@@ -8,10 +8,11 @@ export type AccumulatorFormat = 'fp32' | 'fp16';
 /**
  * Evidence for a row of the table. `silicon`: captured on that architecture for these operands.
  * `published-words`: result words that others published for that architecture. `published-model`:
- * the published model MMA-Sim, which its authors compared with hardware. `assumed`: none; the
- * arithmetic of a sibling.
+ * the published model MMA-Sim, which its authors compared with hardware. `assembled`: the same model of the
+ * instructions that ptxas emits in place of one. `assumed`: none; the arithmetic of a sibling.
  */
-export type TensorCoreEvidence = 'silicon' | 'published-words' | 'published-model' | 'assumed';
+export type TensorCoreEvidence =
+  'silicon' | 'published-words' | 'published-model' | 'assembled' | 'assumed';
 
 /** The arithmetic of an instruction on an architecture, as far as operand formats decide it. */
 export interface TensorCoreArithmetic {
@@ -93,11 +94,27 @@ const hopper: readonly Row[] = [
   [['tf32'], 'fp32', 8, 25, 'silicon'],
 ];
 
-/** Blackwell's mma.sync was modelled only for the operands that Ampere has too; the numbers are Hopper's. */
-const blackwellSync = rows('mma.sync', 'sm_100', [
+/** Blackwell's mma.sync of the operands that Ampere has too; the numbers are Hopper's. */
+const blackwellHalves: readonly Row[] = [
   [['fp16', 'bf16'], 'fp32', 16, 25, 'published-model'],
   [['fp16'], 'fp16', 16, 25, 'published-model'],
   [['tf32'], 'fp32', 8, 25, 'published-model'],
+];
+const blackwellSync = rows('mma.sync', 'sm_100', [
+  ...blackwellHalves,
+  [fp8, 'fp32', 16, 25, 'assembled', mixedViaFp16],
+  [fp8, 'fp16', 16, 25, 'assembled', mixedViaFp16],
+]);
+
+/** The formats that MMA-Sim has of sm_120's products of up to 8 bits, and all of them: those of 6 bits it leaves to do. */
+const modelledBytes: readonly OperandFormatName[] = [...fp8, 'e2m1'];
+const alsoSixBits: readonly OperandFormatName[] = ['e3m2', 'e2m3', ...modelledBytes];
+const geForceSync = rows('mma.sync', 'sm_120', [
+  ...blackwellHalves,
+  [modelledBytes, 'fp32', 32, 25, 'published-model', mixed],
+  [modelledBytes, 'fp16', 32, 25, 'published-model', mixed],
+  [alsoSixBits, 'fp32', 32, 25, 'assumed', mixed],
+  [alsoSixBits, 'fp16', 32, 25, 'assumed', mixed],
 ]);
 
 const blackwell = rows('tcgen05.mma', 'sm_100', [
@@ -116,10 +133,11 @@ const blackwell = rows('tcgen05.mma', 'sm_100', [
  *
  * `silicon` rows equal an H200 on everything in fixtures/silicon/sm_90/mma, `published-words` rows
  * the B200 results in fixtures/silicon/sm_100. All others are those of MMA-Sim (Xie et al., "MMA-Sim:
- * Bit-Accurate Reference Model of Tensor Cores and Matrix Cores", arXiv 2511.10909), except sm_103's,
- * which nobody has published. Two facts surprise: Ampere and Ada cut K into halves that are summed
+ * Bit-Accurate Reference Model of Tensor Cores and Matrix Cores", arXiv 2511.10909), except sm_103's and sm_110's,
+ * which nobody has published, and sm_120's operands of 6 bits. Probes of an RTX 5090 that others published agree with sm_120's fp16 into
+ * fp32: 25 bits, truncated (github.com/huweim/emulation_sys). Two facts surprise: Ampere and Ada cut K into halves that are summed
  * one after the other, and the fp8 sums of Ada and of Hopper's wgmma keep 13 fraction bits, of terms
- * and of results. Block-scaled and sparse forms are left out.
+ * and of results; sm_120's do not. Block-scaled and sparse forms are left out.
  */
 export const tensorCoreArithmetic: readonly TensorCoreArithmetic[] = [
   ...rows('mma.sync', 'sm_80', ampere),
@@ -140,9 +158,12 @@ export const tensorCoreArithmetic: readonly TensorCoreArithmetic[] = [
   ]),
   ...blackwellSync,
   ...blackwell,
-  ...[...blackwellSync, ...blackwell].map(
-    (row) => ({ ...row, architecture: 'sm_103', evidence: 'assumed' }) as const,
+  ...(['sm_103', 'sm_110'] as const).flatMap((architecture) =>
+    [...blackwellSync, ...blackwell].map(
+      (row) => ({ ...row, architecture, evidence: 'assumed' }) as const,
+    ),
   ),
+  ...geForceSync,
 ];
 
 /** Key of {@link findTensorCoreArithmetic}. */
@@ -209,7 +230,9 @@ const labels: Readonly<Record<TensorCoreEvidence, (row: TensorCoreArithmetic) =>
   silicon: ({ architecture }) => `${architecture} silicon, every captured result`,
   'published-words': ({ architecture }) => `[model] with ${architecture} result words published`,
   'published-model': () => '[model] MMA-Sim, arXiv 2511.10909',
-  assumed: () => '[assumed] as on sm_100',
+  assembled: () => '[model] MMA-Sim, of what ptxas 13.4 emits',
+  assumed: ({ architecture }) =>
+    architecture === 'sm_120' ? '[assumed] as its other formats' : '[assumed] as on sm_100',
 };
 
 /** The evidence for the arithmetic of a row, one line for reports. */

@@ -1,11 +1,11 @@
 import { formats, powerOfTwo } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import type { BlackwellArchitecture } from '../architectures.js';
+import type { BlackwellArchitecture, TensorCoreInstruction } from '../architectures.js';
 import type { TensorCoreEvidence } from './arithmetic.js';
 import { exponentFloor, roundFusedSum } from './fused-dot-product.js';
 import { decodeOperand, type OperandFormatName, operandFormats } from './operand.js';
 
-/** The kinds of tcgen05.mma with a factor for each block of A's rows and of B's columns. */
+/** The kinds of tcgen05.mma, and of sm_120's mma.sync, with a factor for each block of A's rows and of B's columns. */
 export type BlockScaledKind = 'mxf8f6f4' | 'mxf4' | 'mxf4nvf4';
 
 /** The formats of these factors: powers of two of 8 bits, or e4m3 whose sign bit counts for nothing. */
@@ -14,7 +14,8 @@ export type ScaleFormatName = 'ue8m0' | 'ue4m3';
 /** The arithmetic of a block-scaled product with fp32 sums. */
 export interface BlockScaledArithmetic {
   readonly kind: BlockScaledKind;
-  readonly architecture: BlackwellArchitecture;
+  readonly instruction: Extract<TensorCoreInstruction, 'mma.sync' | 'tcgen05.mma'>;
+  readonly architecture: BlackwellArchitecture | 'sm_120';
   readonly operands: readonly OperandFormatName[];
   readonly scale: ScaleFormatName;
   /** Elements along K that share a factor. */
@@ -52,21 +53,24 @@ const rows: readonly Row[] = [
 ];
 
 /**
- * The block-scaled products of tcgen05.mma. No captures of a B200 are here: `published-model` is MMA-Sim's (arXiv 2511.10909),
- * which its authors compared with one; it has no formats of 6 bits, and nothing is published about sm_103. Valid combinations:
- * PTX ISA 9.2, "Block Scaling" (section 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
+ * The block-scaled products of tcgen05.mma, and of sm_120's mma.sync. No captures are here: `published-model` is MMA-Sim's (arXiv
+ * 2511.10909), which has the same sums for both, compared by its authors with a B200 and with RTX Blackwell; it has no formats of 6 bits,
+ * and nothing is published about sm_103 and sm_110. Probes of an RTX 5090 (github.com/huweim/emulation_sys) speak of 25 bits for
+ * mxf4nvf4 too, but add one product to C alone, which 35 bits would not change. Valid combinations: PTX ISA 9.2, "Block Scaling"
+ * (sections 9.7.14.3, table 36, and 9.7.16.10.7, table 55). K = 96, which sm_103a has, is left out.
  */
 export const blockScaledArithmetic: readonly BlockScaledArithmetic[] = (
-  ['sm_100', 'sm_103'] as const
+  ['sm_100', 'sm_103', 'sm_110', 'sm_120'] as const
 ).flatMap((architecture) =>
   rows.map(([kind, operands, scale, block, evidence]) => ({
     kind,
+    instruction: architecture === 'sm_120' ? 'mma.sync' : 'tcgen05.mma',
     architecture,
     operands,
     scale,
     block,
     ...sums[kind],
-    evidence: architecture === 'sm_100' ? evidence : 'assumed',
+    evidence: architecture === 'sm_100' || architecture === 'sm_120' ? evidence : 'assumed',
   })),
 );
 
@@ -88,8 +92,9 @@ export function findBlockScaledArithmetic(query: BlockScaledQuery): BlockScaledA
   );
   if (found !== undefined) return found;
   const known = ofKind.map((row) => `${row.operands.join('/')} with ${row.scale} for ${row.block}`);
+  const instruction = ofKind.at(0)?.instruction ?? 'an instruction';
   throw new RequestError(
-    `tcgen05.mma of kind::${kind} multiplies no ${a} by ${b} with ${scale} for blocks of ${block}; take ${known.join(', or ')}`,
+    `${instruction} of kind::${kind} multiplies no ${a} by ${b} with ${scale} for blocks of ${block}; take ${known.join(', or ')}`,
   );
 }
 
@@ -128,8 +133,6 @@ const scaleDecoders: Readonly<Record<ScaleFormatName, () => Decoded>> = {
 export interface BlockScaledProduct {
   readonly m: number;
   readonly n: number;
-  readonly aFormat: OperandFormatName;
-  readonly bFormat: OperandFormatName;
   /** [m][k] and [n][k], one pattern an element. */
   readonly a: ArrayLike<number>;
   readonly bTransposed: ArrayLike<number>;
@@ -161,7 +164,7 @@ function decodeLine(
 }
 
 /**
- * Executes a block-scaled product on `c`, in place.
+ * Block-scaled products of operands in these formats: executes one on its `c`, in place.
  *
  * The terms of the fused sum are C and, for mxf8f6f4, each product of two elements and their factors; for mxf4 and mxf4nvf4 the
  * exact sum of 16 adjacent products, times the product of the factors' significands, with the sum of the factors' exponents as its
@@ -169,27 +172,38 @@ function decodeLine(
  * `fusedDotProduct`: E is the largest exponent, at least −133; each term is truncated toward zero to a multiple of 2^(E − F); their
  * exact sum is truncated to fp32. A NaN among factors, operands or C gives the NaN 0x7fffffff.
  */
-export function executeBlockScaledProduct(
+export function createBlockScaledProduct(
   arithmetic: BlockScaledArithmetic,
-  product: BlockScaledProduct,
+  aFormat: OperandFormatName,
+  bFormat: OperandFormatName,
+): (product: BlockScaledProduct) => void {
+  const ofA = decodeAll(aFormat);
+  const ofB = aFormat === bFormat ? ofA : decodeAll(bFormat);
+  const ofScales = scaleDecoders[arithmetic.scale]();
+  const { k, block } = arithmetic;
+  const linesOf =
+    (ofElements: Decoded) =>
+    (patterns: ArrayLike<number>, scales: ArrayLike<number>, count: number): Line[] =>
+      Array.from({ length: count }, (_, i) => ({
+        elements: decodeLine(patterns, i * k, k, ofElements),
+        scales: decodeLine(scales, (i * k) / block, k / block, ofScales),
+      }));
+  const [aLines, bLines] = [linesOf(ofA), linesOf(ofB)];
+  return ({ m, n, a, bTransposed, aScales, bScales, c }) =>
+    multiplyLines(arithmetic, aLines(a, aScales, m), bLines(bTransposed, bScales, n), c);
+}
+
+/** A row of A or a column of B, decoded, with its factors. */
+type Line = Readonly<Record<'elements' | 'scales', ReturnType<typeof decodeLine>>>;
+
+/** Replaces C by A·B + C. */
+function multiplyLines(
+  { k, block, productsPerTerm, alignedFractionBits }: BlockScaledArithmetic,
+  a: readonly Line[],
+  b: readonly Line[],
+  c: Uint32Array,
 ): void {
-  const { k, block, productsPerTerm } = arithmetic;
-  const { m, n, c } = product;
-  const blocks = k / block;
-  const lines = (
-    format: OperandFormatName,
-    patterns: ArrayLike<number>,
-    scales: ArrayLike<number>,
-    count: number,
-  ) => {
-    const [ofElements, ofScales] = [decodeAll(format), scaleDecoders[arithmetic.scale]()];
-    return Array.from({ length: count }, (_, i) => ({
-      elements: decodeLine(patterns, i * k, k, ofElements),
-      scales: decodeLine(scales, i * blocks, blocks, ofScales),
-    }));
-  };
-  const a = lines(product.aFormat, product.a, product.aScales, m);
-  const b = lines(product.bFormat, product.bTransposed, product.bScales, n);
+  const [m, n] = [a.length, b.length];
   const terms = k / productsPerTerm + 1;
   const [significands, exponents] = [new Float64Array(terms), new Int32Array(terms)];
   for (let i = 0; i < m; i++)
@@ -215,7 +229,7 @@ export function executeBlockScaledProduct(
       const added = decodeOperand(accumulator, c[i * n + j]);
       significands[terms - 1] = added.significand;
       exponents[terms - 1] = added.significand === 0 ? nowhere : added.exponent;
-      c[i * n + j] = fusedSum(arithmetic.alignedFractionBits, significands, exponents);
+      c[i * n + j] = fusedSum(alignedFractionBits, significands, exponents);
     }
 }
 

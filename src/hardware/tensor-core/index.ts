@@ -9,7 +9,7 @@ export {
 } from './arithmetic.js';
 export {
   blockScaledArithmetic,
-  executeBlockScaledProduct,
+  createBlockScaledProduct,
   findBlockScaledArithmetic,
   type BlockScaledArithmetic,
   type BlockScaledKind,

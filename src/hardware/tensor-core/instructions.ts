@@ -15,7 +15,7 @@ export interface InstructionShape {
 
 const halves: readonly OperandFormatName[] = ['fp16', 'bf16'];
 const bytes: readonly OperandFormatName[] = ['e4m3', 'e5m2'];
-const upToBytes: readonly OperandFormatName[] = [...bytes, 'e2m3', 'e3m2', 'e2m1'];
+const belowBytes: readonly OperandFormatName[] = ['e2m3', 'e3m2', 'e2m1'];
 
 /**
  * The K of the dense shapes of the PTX ISA 9.0: table of `mma` (section 9.7.14), of `wgmma.mma_async`
@@ -31,6 +31,7 @@ const knownLengths: Readonly<
     [halves, [8, 16]],
     [['tf32'], [4, 8]],
     [bytes, [16, 32]],
+    [belowBytes, [32]],
   ],
   wgmma: [
     [halves, [16]],
@@ -40,7 +41,7 @@ const knownLengths: Readonly<
   'tcgen05.mma': [
     [halves, [16]],
     [['tf32'], [8]],
-    [upToBytes, [32]],
+    [[...bytes, ...belowBytes], [32]],
   ],
 };
 

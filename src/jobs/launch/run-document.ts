@@ -62,6 +62,8 @@ export interface RunDocument extends DocumentHead<'run'> {
     readonly contract: boolean;
     readonly model: string;
     readonly architecture: string;
+    /** What the architecture's arithmetic rests on. */
+    readonly evidence: string;
   };
   /** Values of registers at the lines of --break, in the order of the run; as hexadecimal numbers. */
   readonly breaks: readonly ReportedStop[];
@@ -121,6 +123,7 @@ export function runDocument(
       contract: request.contract,
       model: result.model.name,
       architecture: run.architecture,
+      evidence: result.evidence,
     },
     breaks: run.stops.map(reportedStop),
     isComplete: run.isComplete,

@@ -1,4 +1,8 @@
-import type { Architecture } from '../../hardware/index.js';
+import {
+  type Architecture,
+  architectureEvidence,
+  architectureNames,
+} from '../../hardware/index.js';
 import {
   memoryModels,
   randomOrder,
@@ -127,6 +131,8 @@ export interface RunResult extends ThreadedRun {
   readonly groups: readonly FindingGroup[];
   readonly model: MemoryModel;
   readonly outputs: readonly RunOutput[];
+  /** What the arithmetic of the run's architecture rests on, in a line. */
+  readonly evidence: string;
   readonly seconds: number;
 }
 
@@ -135,13 +141,11 @@ const inTurns = 'in-turns';
 
 const warpThreads = 32;
 
-const architectures: readonly Architecture[] = ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'];
-
 function architectureNamed(name: string): Architecture {
-  const known = architectures.find((one) => one === name);
+  const known = architectureNames.find((one) => one === name);
   if (known !== undefined) return known;
   throw new RequestError(
-    `no arithmetic of ${JSON.stringify(name)}; give ${architectures.join(', ')}`,
+    `no arithmetic of ${JSON.stringify(name)}; give ${architectureNames.join(', ')}`,
   );
 }
 
@@ -275,6 +279,7 @@ export async function runOpened(
     groups: groupFindings(run.findings, sources),
     model: options.model ?? memoryModels.practice,
     outputs,
+    evidence: architectureEvidence(run.architecture),
     seconds: secondsSince(start),
   };
 }

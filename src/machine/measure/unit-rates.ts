@@ -49,11 +49,13 @@ const blackwell: UnitRates = {
 
 /**
  * The rates by architecture. sm_103 has twice sm_100's rate of ex2 (which is why FlashAttention-4 turns
- * its polynomial off there); the rest is taken to be equal.
+ * its polynomial off there); the rest is taken to be equal, and sm_110's are: the data sheet of Jetson Thor, 1,035 dense FP4 TFLOPS of 20
+ * multiprocessors at 1.575 GHz, is four times 8192 FLOP a clock.
  */
 export const unitRates = {
   sm_100: blackwell,
   sm_103: { ...blackwell, name: 'sm_103', mufuLanes: 32 },
+  sm_110: { ...blackwell, name: 'sm_110' },
 } as const satisfies Readonly<Record<BlackwellArchitecture, UnitRates>>;
 
 /** The units of an SM that a roofline covers. */

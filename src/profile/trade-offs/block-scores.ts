@@ -1,5 +1,6 @@
 import { decodeToFloat64, formats, patternsOf } from '../../formats/index.js';
 import {
+  architectures,
   createTensorCoreTile,
   findTensorCoreArithmetic,
   type MufuArchitecture,
@@ -39,7 +40,7 @@ export function* blockScores(
   const { queries, keys, qkDim, vDim } = problemShape(problem);
   const name = problem.q.format as WeightFormat;
   const arithmetic = findTensorCoreArithmetic({
-    instruction: architecture === 'sm_90' ? 'wgmma' : 'tcgen05.mma',
+    instruction: architectures[architecture].tensorCore,
     architecture,
     a: name,
   });

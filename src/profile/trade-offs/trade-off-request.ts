@@ -1,4 +1,5 @@
 import { scoreProblem, scoreRegimeNames, type ScoreRegimeName } from '../../../properties/index.js';
+import { type Fa4Architecture, fa4ArchitectureOf } from '../../../kernels/index.js';
 import type { MufuArchitecture } from '../../hardware/index.js';
 import { RequestError } from '../../request-error.js';
 import { weightFormats, type WeightFormat } from '../limits/weight-formats.js';
@@ -29,7 +30,7 @@ export interface TradeOffRequest extends TradeOffSizes {
   readonly regimes: readonly ScoreRegimeName[];
   readonly formats: readonly WeightFormat[];
   /** Architecture whose tensor cores and special function unit are modelled. */
-  readonly architecture: MufuArchitecture;
+  readonly architecture: Fa4Architecture;
 }
 
 /** One problem of a trade-off. */
@@ -64,7 +65,7 @@ function chosen<Name extends string>(
 /**
  * The request with its defaults filled in: all formats that the model supports, the architecture
  * sm_100.
- * @throws RequestError for an unknown regime or format, for one that the model does not support and
+ * @throws RequestError for an unknown regime or format, for one or an architecture that the model does not support and
  * for sizes out of range
  */
 export function resolveTradeOff(
@@ -77,7 +78,8 @@ export function resolveTradeOff(
   },
 ): TradeOffRequest {
   const { queries = usual.queries, keys = usual.keys, dim = usual.dim } = options;
-  const { seed = defaultSeed, architecture = 'sm_100' } = options;
+  const { seed = defaultSeed } = options;
+  const architecture = fa4ArchitectureOf(options.architecture ?? 'sm_100');
   const sizes: TradeOffSizes = { queries, keys, dim, seed };
   for (const [name, [least, most]] of Object.entries(sizeLimits)) {
     const size = sizes[name as keyof TradeOffSizes];

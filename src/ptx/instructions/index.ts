@@ -5,7 +5,7 @@ export type {
   LaneValue,
   RegisterWidth,
 } from '../../isa/index.js';
-export type { AddressSpace, InstructionRequest, ResolvedOperand } from './request.js';
+export type { AddressSpace, InstructionRequest, ResolvedOperand, Unsupported } from './request.js';
 export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from './slot.js';
 export type {
   IssuingWarp,

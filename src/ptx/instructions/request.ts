@@ -55,4 +55,6 @@ export interface InstructionRequest {
 /** An instruction that is not supported in this form: the missing feature, as `a cache policy of 64 bits`. */
 export interface Unsupported {
   readonly unsupported: string;
+  /** The family of instructions of which none is supported, as `tcgen05`; messages name it once for all of them. */
+  readonly family?: string;
 }

@@ -1,4 +1,4 @@
-import type { Slot, SlotGuard } from '../instructions/index.js';
+import type { Slot, SlotGuard, Unsupported } from '../instructions/index.js';
 import { type PtxFunction, type PtxInstruction, siteAt, type Statement } from '../syntax/index.js';
 import { createBlockBuilder, type Placed } from './block-builder.js';
 import { lowerLaneInstruction } from './lower-lane.js';
@@ -110,9 +110,11 @@ function lowerInstruction(
   }
   const { modifiers } = instruction;
   const request = { opcode, modifiers, operands: resolved, line, site: place.site };
+  const refuse = ({ unsupported, family = mnemonic }: Unsupported) =>
+    program.unsupported.add(line, family, unsupported);
   if (found.kind === 'warp') {
     const operation = found.row.lower(request);
-    if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);
+    if ('unsupported' in operation) refuse(operation);
     else {
       const { converged } = operation;
       const mask = typeof converged === 'string' ? null : (resolved[converged.maskOperand] ?? null);
@@ -120,7 +122,7 @@ function lowerInstruction(
     }
   } else {
     const operation = found.row.lower(request);
-    if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);
+    if ('unsupported' in operation) refuse(operation);
     else builder.item({ kind: 'visible', ...place, operation });
   }
 }

@@ -1,4 +1,4 @@
-import type { Architecture } from '../../hardware/index.js';
+import { type Architecture, lackOf } from '../../hardware/index.js';
 import { createMmaUnits } from '../../machine/index.js';
 import {
   barrierInstructions,
@@ -27,7 +27,15 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
   return {
     lane: findLaneInstruction,
     warp: warpInstructions(architecture),
-    visible: [...memoryInstructions, ...barrierInstructions, ...tensorInstructions],
+    visible: [
+      ...memoryInstructions,
+      ...barrierInstructions,
+      ...tensorInstructions.map((row) => {
+        const lack = lackOf(architecture, row.name);
+        const [family] = row.name.split('.');
+        return lack === null ? row : { ...row, lower: () => ({ unsupported: lack, family }) };
+      }),
+    ],
   };
 }
 
@@ -63,18 +71,22 @@ export interface LaunchRun extends KernelRun {
   readonly bases: ReadonlyMap<string, number>;
 }
 
-/** The GPU of a target: `sm_90a` is an sm_90, `sm_120` an sm_100. */
+/** The GPU of a target: `sm_90a` is an sm_90, `sm_121` an sm_120, and `sm_101` is what sm_110 was called before PTX 9.0. */
 function architectureOf(target: string): Architecture {
   const number = Number(/[0-9]+/.exec(target)?.[0] ?? 90);
+  if (number >= 120) return 'sm_120';
+  if (number >= 110 || number === 101) return 'sm_110';
   if (number === 103) return 'sm_103';
   if (number >= 100) return 'sm_100';
   if (number >= 90) return 'sm_90';
   return number === 89 ? 'sm_89' : 'sm_80';
 }
 
-/** The architecture whose units execute wgmma and tcgen05.mma: GPUs before sm_90 have neither. */
+/** The architecture whose units execute wgmma and tcgen05.mma: some GPUs have neither, and refuse them. */
 function machineOf(architecture: Architecture): Parameters<typeof createMmaUnits>[0] {
-  return architecture === 'sm_100' || architecture === 'sm_103' ? architecture : 'sm_90';
+  return architecture === 'sm_100' || architecture === 'sm_103' || architecture === 'sm_110'
+    ? architecture
+    : 'sm_90';
 }
 
 /** A launch with a compiled kernel, which can run any number of times. */

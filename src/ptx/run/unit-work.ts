@@ -25,16 +25,22 @@ export interface WorkOfUnits {
 /** Warps that execute one wgmma together. */
 const warpgroupWarps = 4;
 
-/** The bits of an element of A by its type; others have no rate. */
+/** The bits of an element of A by its type, those of the byte that it has; others have no rate. */
 const operandBits: Readonly<Record<string, 32 | 16 | 8>> = {
   tf32: 32,
   f16: 16,
   bf16: 16,
   e4m3: 8,
   e5m2: 8,
+  e2m3: 8,
+  e3m2: 8,
+  e2m1: 8,
   s8: 8,
   u8: 8,
 };
+
+/** Sparse products, and those of two elements to a byte, have no rate here. */
+const isUnrated = /^mma\.sp|\.kind::mxf4(?:nvf4)?\b/;
 
 /**
  * Number of floating-point operations (two for a product and its sum) of a warp that executes an MMA on registers; null
@@ -54,7 +60,7 @@ export function mmaOf(
   return {
     flops: (2 * Number(m) * Number(n) * Number(k)) / warps,
     // D comes before A.
-    bits: opcode.includes('.sp') ? null : (operandBits[types[1] ?? ''] ?? null),
+    bits: isUnrated.test(mnemonic) ? null : (operandBits[types[1] ?? ''] ?? null),
   };
 }
 

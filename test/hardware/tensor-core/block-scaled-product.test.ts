@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   blockScaledArithmetic,
   type BlockScaledArithmetic,
-  executeBlockScaledProduct,
+  createBlockScaledProduct,
   findBlockScaledArithmetic,
   type OperandFormatName,
 } from '../../../src/hardware/index.js';
@@ -11,6 +11,7 @@ import { exactSum, publishedSums, roundedTowardZero, type Terms } from './exact-
 import { fillPatterns, type Spread, wordSource } from './random-patterns.js';
 
 const ofSm100 = blockScaledArithmetic.filter(({ architecture }) => architecture === 'sm_100');
+const ofSm120 = blockScaledArithmetic.filter(({ architecture }) => architecture === 'sm_120');
 
 /** Random operands of a row of A and a column of B, with the factors' fields in a band about 1. */
 function drawTerms(
@@ -45,11 +46,13 @@ function drawTerms(
 function execute(arithmetic: BlockScaledArithmetic, terms: Terms): number {
   const { aFormat, bFormat, a, b, aScales, bScales, c } = terms;
   const result = Uint32Array.of(c);
-  executeBlockScaledProduct(arithmetic, {
-    m: 1,
-    n: 1,
+  createBlockScaledProduct(
+    arithmetic,
     aFormat,
     bFormat,
+  )({
+    m: 1,
+    n: 1,
     a,
     bTransposed: b,
     aScales,
@@ -59,11 +62,11 @@ function execute(arithmetic: BlockScaledArithmetic, terms: Terms): number {
   return result[0];
 }
 
-const nameOf = ({ kind, scale, block, operands }: BlockScaledArithmetic): string =>
-  `${kind}, ${scale} of ${block}, ${operands.length} formats`;
+const nameOf = ({ kind, architecture, scale, block, operands }: BlockScaledArithmetic): string =>
+  `${architecture}, ${kind}, ${scale} of ${block}, ${operands.length} formats`;
 
 describe('block-scaled products', () => {
-  it.each(ofSm100.map((row) => [nameOf(row), row] as const))(
+  it.each([...ofSm100, ...ofSm120].map((row) => [nameOf(row), row] as const))(
     'equal the exact sum of their truncated terms, truncated: %s',
     (_, arithmetic) => {
       const word = wordSource(arithmetic.block + arithmetic.k);

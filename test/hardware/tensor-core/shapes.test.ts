@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  architectureEvidence,
+  architectureNames,
   createTensorCoreTile,
   findTensorCoreArithmetic,
   fusedDotProduct,
@@ -41,6 +43,38 @@ describe('the table of arithmetics', () => {
         }
   });
 
+  it('gives GeForce Blackwell whole sums of bytes and all fraction bits, unlike Ada', () => {
+    const sums = (architecture: 'sm_89' | 'sm_120', a: 'e4m3' | 'e2m1' = 'e4m3') => {
+      const row = findTensorCoreArithmetic({ instruction: 'mma.sync', architecture, a });
+      return [row.productsPerSum, row.alignedFractionBits, row.resultFractionBits];
+    };
+    expect(sums('sm_120')).toEqual([32, 25, 23]);
+    expect(sums('sm_120', 'e2m1')).toEqual([32, 25, 23]);
+    expect(sums('sm_89')).toEqual([16, 13, 13]);
+  });
+
+  it('says what an architecture rests on', () => {
+    expect(architectureEvidence('sm_90')).toBe(
+      'matrix products sm_90 silicon, every captured result; special functions: sm_90 silicon, every input',
+    );
+    for (const name of architectureNames.filter((one) => one !== 'sm_90'))
+      expect(architectureEvidence(name)).toMatch(
+        /^matrix products \[.*; special functions: MUFU table from sm_90 silicon$/,
+      );
+    expect(architectureEvidence('sm_120')).toContain('MMA-Sim');
+    expect(architectureEvidence('sm_110')).toContain('products [assumed] as on sm_100;');
+  });
+
+  it('claims no published model of what nobody has published', () => {
+    for (const row of tensorCoreArithmetic) {
+      const { architecture, operands, instruction } = row;
+      if (architecture === 'sm_103' || architecture === 'sm_110')
+        expect(row.evidence).toBe('assumed');
+      if (instruction === 'mma.sync' && operands.includes('e2m3'))
+        expect(row.evidence).toBe('assumed');
+    }
+  });
+
   it('keeps sums of terms below 2^31 in two parts, as the tiles need', () => {
     for (const row of tensorCoreArithmetic) {
       const largest = Math.max(
@@ -68,7 +102,8 @@ describe('lengths of instructions', () => {
     ['mma.sync', 'bf16', [8, 16]],
     ['mma.sync', 'tf32', [4, 8]],
     ['mma.sync', 'e4m3', [16, 32]],
-    ['mma.sync', 'e2m1', []],
+    ['mma.sync', 'e2m1', [32]],
+    ['wgmma', 'e2m1', []],
     ['wgmma', 'fp16', [16]],
     ['wgmma', 'e5m2', [32]],
     ['tcgen05.mma', 'bf16', [16]],

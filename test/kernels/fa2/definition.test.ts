@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { fa2Configuration, fa2Recipe, type Fa2Overrides } from '../../../kernels/index.js';
+import {
+  fa2Architectures,
+  fa2Configuration,
+  fa2Recipe,
+  type Fa2Overrides,
+} from '../../../kernels/index.js';
 import { createForward } from '../../../kernels/online-softmax/forward.js';
 import { attentionProblem } from '../../../properties/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
@@ -20,7 +25,7 @@ const problems = attentionProblem({
 });
 
 const overrides: fc.Arbitrary<Fa2Overrides> = fc.record({
-  architecture: fc.constantFrom('sm_80' as const, 'sm_89' as const, 'sm_90' as const),
+  architecture: fc.constantFrom(...fa2Architectures),
   build: fc.constantFrom('pytorch' as const, 'flash-attn' as const),
   splits: fc.constantFrom(1, 1, 2, 3, 'auto' as const),
 });

@@ -32,6 +32,7 @@ const settings = fc.constantFrom(
   new Map<string, string>(),
   new Map([['build', 'flash-attn']]),
   new Map([['architecture', 'sm_80']]),
+  new Map([['architecture', 'sm_120']]),
 );
 
 describe('the model of FlashAttention-2', () => {
@@ -76,6 +77,23 @@ describe('the model of FlashAttention-2', () => {
         }
       }),
       { numRuns: scaled(5) },
+    );
+  });
+
+  it('on GeForce Blackwell has Hopper’s tiles and bits, and smaller tiles of gradients', () => {
+    for (const dim of [32, 64, 96, 128, 192, 256])
+      for (const causal of [true, false])
+        expect(fa2Tile(dim, 'sm_120', causal)).toEqual(fa2Tile(dim, 'sm_90', causal));
+    fc.assert(
+      fc.property(attentionProblem(ordinary), (problem) => {
+        const on = (architecture: string) =>
+          runKernelModel('fa2', problem, new Map([['architecture', architecture]]));
+        expect(on('sm_120')).toEqual(on('sm_90'));
+        const { evidence } = fa2Model.prepare(problem, new Map([['architecture', 'sm_120']]));
+        expect(evidence.join('\n')).not.toMatch(/equals silicon|sm_90 silicon, every/);
+        expect(evidence[0]).toBe('matrix products: [model] MMA-Sim, arXiv 2511.10909');
+      }),
+      { numRuns: scaled(3) },
     );
   });
 

@@ -138,6 +138,7 @@ describe('the arithmetic of fp8', () => {
   });
 
   it.each([
+    ['e4m3', { architecture: 'sm_110' }, /takes fp8 on compute capability 10 alone/],
     ['bf16', { 'descale.q': '2' }, /descale\.q is 2; only fp8 has it: leave it out/],
     ['e4m3', { 'descale.v': '0' }, /descale\.v is 0; give a positive fp32 number/],
     ['e4m3', { 'descale.k': '1e40' }, /descale\.k is 1e\+40; give a positive fp32 number/],

@@ -182,6 +182,11 @@ describe('the configuration', () => {
       new Map([['architecture', 'sm_103']]),
     );
     expect(sm103.settings['exp2.frequency']).toBe(0);
+    const thor = findKernelModel('fa4').prepare(
+      shapeProblem,
+      new Map([['architecture', 'sm_110']]),
+    );
+    expect(thor.settings).toEqual({ ...settings, architecture: 'sm_110' });
   });
 
   it('says what rests on silicon and what on a model', () => {
@@ -193,6 +198,8 @@ describe('the configuration', () => {
     expect(evidence('sm_100')).toMatch(/matrix products: \[model\]/);
     expect(evidence('sm_100')).toMatch(/ex2, rcp, lg2: MUFU table from sm_90 silicon/);
     expect(evidence('sm_103')).toMatch(/matrix products: \[assumed\]/);
+    expect(evidence('sm_110')).toMatch(/matrix products: \[assumed\] as on sm_100/);
+    expect(evidence('sm_110')).not.toMatch(/compiled kernel/);
   });
 
   it.each([
@@ -200,6 +207,7 @@ describe('the configuration', () => {
     [{ 'exp2.frequency': 'x' }, /exp2\.frequency is "x"; give a number/],
     [{ 'rescale.threshold': '-1' }, /rescale\.threshold is -1/],
     [{ architecture: 'sm_80' }, /architecture is "sm_80"; give sm_90, sm_100, sm_103/],
+    [{ architecture: 'sm_120' }, /another kernel for sm_120 .*is not modelled; give sm_90, sm_100/],
     [{ 'lse.fused': 'yes' }, /lse\.fused is "yes"; give true or false/],
     [{ blockKeys: '100' }, /blockKeys is 100; give a multiple of 32/],
     [{ degree: '3' }, /has no setting "degree"; it has architecture, exp2\.frequency/],

@@ -5,7 +5,11 @@ import { parsePtx } from '../../../src/ptx/syntax/index.js';
 
 /** Makes a program of one instruction; throws with what is not supported. */
 function lower(instruction: string): void {
-  const target = /wgmma|mma\.sp/.test(instruction) ? 'sm_90' : 'sm_100';
+  const target = /kind::.*\.m16n8|m16n8.*kind::/.test(instruction)
+    ? 'sm_120'
+    : /^(wgmma|mma\.sp)/.test(instruction)
+      ? 'sm_90'
+      : 'sm_100';
   const text = `.version 9.2
 .target ${target}a
 .address_size 64
@@ -44,6 +48,11 @@ describe('forms that compilers write for Blackwell and Hopper are executed', () 
     'cvt.rn.satfinite.e2m3x2.bf16x2 h0, r0;',
     'fma.rn.oob.relu.bf16x2 r0,r1,r2,r3;',
     `mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32 ${d4},{r0,r1,r2,r3},{r4,r5,r6,r7},${d4},r8,1;`,
+    `mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row.col.f32.e4m3.e2m1.f32.ue8m0 ${d4},{r0,r1,r2,r3},{r4,r5},${d4},{r6},{3,1},{r7},{0,3};`,
+    `mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 ${d4},{r0,r1,r2,r3},{r4,r5},${d4},r6,{2,0},r7,{h0,h1};`,
+    `mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0 ${d4},{r0,r1,r2,r3},{r4,r5},${d4},r6,{0,1},r7,{0,2};`,
+    `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 ${d4},{r0,r1,r2,r3},{r4,r5},${d4};`,
+    'mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f16.e2m3.e5m2.f16 {r8,r9},{r0,r1,r2,r3},{r4,r5},{r8,r9};',
     'redux.sync.max.abs.NaN.f32 f0, f1, 0xffffffff;',
     'ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [d0];',
     'st.bulk.weak.shared::cta [d0], d1, 0;',

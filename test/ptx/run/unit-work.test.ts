@@ -11,6 +11,17 @@ describe('the work of an MMA', () => {
     ['mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32', 2 * 16 * 8 * 32, 8],
     ['mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64', 2 * 8 * 8 * 4, null],
     ['mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32', 2 * 16 * 8 * 32, null],
+    [
+      'mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row.col.f32.e2m1.e4m3.f32.ue8m0',
+      2 * 16 * 8 * 32,
+      8,
+    ],
+    ['mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32', 2 * 16 * 8 * 32, 8],
+    [
+      'mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3',
+      2 * 16 * 8 * 64,
+      null,
+    ],
     // Of one of the four warps.
     ['wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16', (2 * 64 * 128 * 16) / 4, 16],
     ['wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2', (2 * 64 * 64 * 32) / 4, 8],
@@ -33,6 +44,8 @@ const gpus = [
   ['sm_89', 128, 2.52, 330.3],
   ['sm_90', 132, 1.83, 989],
   ['sm_100', 148, 1.85, 2250],
+  // With sums in fp16; GeForce halves the rate of fp32 sums.
+  ['sm_120', 170, 2.407, 419],
 ] as const;
 
 describe('the rates of an SM', () => {
@@ -44,7 +57,7 @@ describe('the rates of an SM', () => {
 });
 
 describe('the work of a recorded attention kernel', () => {
-  it.each(['sm_90', 'sm_100'])('is what its tiles need: %s', async (target) => {
+  it.each(['sm_90', 'sm_100', 'sm_120'])('is what its tiles need: %s', async (target) => {
     const path = `examples/triton/recorded/${target}/launch.json`;
     const { module, launch } = await openLaunch({ path });
     const { work, counters, counts } = runLaunch(module, launch, { file: path, races: false });

@@ -1,9 +1,9 @@
 import type { PatternArray } from '../../../formats/index.js';
 import {
-  type Architecture,
   architectures,
+  type BlackwellArchitecture,
+  createBlockScaledProduct,
   createTensorCoreTile,
-  executeBlockScaledProduct,
   findBlockScaledArithmetic,
   findTensorCoreArithmetic,
   instructionLengths,
@@ -17,7 +17,7 @@ import { patternBits } from './mma-elements.js';
 import type { MmaInstruction } from './mma-instruction.js';
 
 /** The architectures whose arithmetic the machine can have; sm_90's is that of its wgmma. */
-export type MachineArchitecture = Extract<Architecture, 'sm_90' | 'sm_100' | 'sm_103'>;
+export type MachineArchitecture = 'sm_90' | BlackwellArchitecture;
 
 /** The factors of a block-scaled product: [rows][k / block] and [n][k / block]. */
 export interface ProductScales {
@@ -128,15 +128,14 @@ function blockScaledArithmetic(
     problemOf: (instruction) => problemOfLength(instruction, arithmetic.k),
     createCore: ({ shape }, rows) => {
       const core = arrays({ shape, rows }, { a: 8, b: 8 });
+      const execute = createBlockScaledProduct(arithmetic, a, bFormat);
       return {
         ...core,
         multiply: (factors) => {
           if (factors === null) throw new RequestError('a block-scaled product needs its factors');
-          executeBlockScaledProduct(arithmetic, {
+          execute({
             m: rows,
             n: shape.n,
-            aFormat: a,
-            bFormat,
             a: core.a,
             bTransposed: core.b,
             c: core.c,
@@ -194,8 +193,8 @@ export function findProductArithmetic(
   const { a, b, accumulator = 'fp32', scales } = instruction;
   if (scales !== undefined) return blockScaledArithmetic(architecture, instruction);
   if (a === 'u8' || a === 's8') {
-    // The units of whole numbers are those of sm_100a and sm_101a (PTX ISA, `tcgen05.mma`, target notes).
-    if (architecture !== 'sm_100')
+    // The units of whole numbers are those of sm_100a and sm_110a (PTX ISA, `tcgen05.mma`, target notes).
+    if (architecture !== 'sm_100' && architecture !== 'sm_110')
       throw new RequestError(`tcgen05.mma of kind::i8 on ${architecture}, which has none`);
     return integerArithmetic;
   }

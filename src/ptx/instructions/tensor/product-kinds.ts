@@ -6,6 +6,7 @@ import {
   type MmaInstruction,
   type MmaKind,
 } from '../../../machine/index.js';
+import { blockOf, isBlockScaledKind } from '../block-scaling.js';
 import { wrongOperands } from '../operands.js';
 import type { AddressOperand, ResolvedOperand, Unsupported } from '../request.js';
 import { wordAfter } from './modifiers.js';
@@ -19,16 +20,6 @@ export const depths: Readonly<Record<MmaKind | BlockScaledKind, number>> = {
   mxf8f6f4: 32,
   mxf4: 64,
   mxf4nvf4: 64,
-};
-
-/**
- * Number of elements along K that share a scale factor, by the modifier after `.block_scale`. Source: PTX ISA, "Block
- * Scaling", tables 54 and 55, and the defaults of `.scale_vectorsize`.
- */
-const blocks: Readonly<Record<BlockScaledKind, Readonly<Record<string, 16 | 32>>>> = {
-  mxf8f6f4: { '': 32, 'scale_vec::1X': 32, block32: 32 },
-  mxf4: { '': 32, 'scale_vec::2X': 32, block32: 32 },
-  mxf4nvf4: { 'scale_vec::2X': 32, block32: 32, 'scale_vec::4X': 16, block16: 16 },
 };
 
 /** The number formats of a kind; with scale factors, also their places and the number of elements that share one. */
@@ -49,14 +40,12 @@ export function numbersOf(
 ): { readonly numbers: NumbersOfKind; readonly rest: readonly ResolvedOperand[] } | Unsupported {
   const name = wordAfter(modifiers, 'kind::') ?? '';
   const isScaled = modifiers.includes('block_scale');
-  if (!(name in depths) || isScaled !== name in blocks)
+  if (!(name in depths) || isScaled !== isBlockScaledKind(name))
     return { unsupported: `tcgen05.mma of kind ${name}${isScaled ? ' with scale factors' : ''}` };
   if (!isScaled) return { numbers: { isScaled, kind: name as MmaKind }, rest: operands };
   const kind = name as BlockScaledKind;
-  const size = modifiers.find((one) => /^(scale_vec::|block\d)/.test(one)) ?? '';
-  const block = blocks[kind][size];
-  if (block === undefined)
-    return { unsupported: `blocks of kind::${kind} by ${size === '' ? 'default' : `.${size}`}` };
+  const block = blockOf(kind, modifiers);
+  if (typeof block === 'string') return { unsupported: block };
   const [aScales, bScales, ...rest] = operands;
   if (aScales?.kind !== 'address' || bScales?.kind !== 'address')
     return wrongOperands('[scales of A], [scales of B] after the instruction descriptor');

@@ -112,6 +112,19 @@ export function gather(
   }
 }
 
+/** `gather` for the tags of elements of 4 bits, from registers with tags of bytes: both elements of a byte have its tag. */
+export function gatherPairs(
+  registers: WarpRegisters,
+  sources: readonly FragmentSource[],
+  { places }: FragmentLayout,
+  matrix: MatrixPatterns,
+): void {
+  let at = 0;
+  for (const source of sources)
+    for (const word of wordsOf(registers, source).subarray(0, warpLanes))
+      for (let i = 0; i < 8; i++) matrix[places[at++]] = (word >>> (8 * (i >> 1))) & 0xff;
+}
+
 /** Copies registers of all lanes into the matrix for which it was made. */
 export type Gather = (registers: WarpRegisters, sources: readonly FragmentSource[]) => void;
 

@@ -18,6 +18,7 @@ import {
   layoutOfA,
   layoutOfB,
   layoutOfC,
+  type MatrixPatterns,
   scatter,
   scatterFloat64,
 } from './mma-fragment.js';
@@ -47,6 +48,16 @@ export interface MmaProduct {
 }
 
 const columns = 8;
+
+/**
+ * Takes elements of 4 and 6 bits, one a byte, out of their bytes: those of 6 bits are the low bits, those of 4 the middle ones. It is
+ * assumed that the padding counts for nothing. Source: PTX ISA 9.1, `mma`, on `kind::f8f6f4` and `kind::mxf8f6f4`; CUTLASS shifts likewise.
+ */
+export function unpad(format: string, matrix: MatrixPatterns): void {
+  if (format === 'e2m1') for (let i = 0; i < matrix.length; i++) matrix[i] = (matrix[i] >> 2) & 15;
+  if (format === 'e2m3' || format === 'e3m2')
+    for (let i = 0; i < matrix.length; i++) matrix[i] &= 63;
+}
 
 function elementBitsOf(format: OperandFormatName): 8 | 16 | 32 {
   return ({ tf32: 32, bf16: 16, fp16: 16 } as const)[format as 'tf32' | 'bf16' | 'fp16'] ?? 8;
@@ -80,6 +91,8 @@ function floatProduct(
       execute: (warp, operands) => {
         gatherA(warp, operands.a);
         gatherB(warp, operands.b);
+        unpad(aFormat, tile.a);
+        unpad(bFormat, tile.b);
         gatherC(warp, operands.c);
         tile.packA();
         tile.packTransposedB();
@@ -96,6 +109,8 @@ function floatProduct(
     execute: (warp, operands) => {
       gather(warp, operands.a, layouts.a, a);
       gather(warp, operands.b, layouts.b, bTransposed);
+      unpad(aFormat, a);
+      unpad(bFormat, bTransposed);
       gather(warp, operands.c, layouts.c, c);
       const shape = { m, n: columns, k, instructionLength: k };
       const d = tensorCoreProduct(arithmetic, { ...shape, a, aFormat, bTransposed, bFormat, c });

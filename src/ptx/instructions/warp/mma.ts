@@ -1,20 +1,23 @@
-import { type Architecture, type OperandFormatName } from '../../../hardware/index.js';
+import {
+  type Architecture,
+  lackOf,
+  type OperandFormatName,
+  operandFormats,
+} from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
-import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
+import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import {
   doubleMma,
   type IntegerOperand,
   integerMma,
   type MmaProduct,
-  type MmaRegisters,
   type MmaShape,
   tensorCoreMma,
 } from './mma-product.js';
-import { elementsOf, wrongOperands } from '../operands.js';
-import type { Slot } from '../slot.js';
-import { type FragmentSource, immediateWord } from './mma-fragment.js';
-import { maskText } from './operands.js';
+import { wrongOperands } from '../operands.js';
+import { faultOfLanes, matricesOf, slotsIn } from './mma-operands.js';
+import { lowerScaledMma } from './scaled-mma.js';
 import { traceMma } from './trace-mma.js';
 
 /** The form of the instruction in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
@@ -25,19 +28,24 @@ interface Form {
   readonly b: string;
   readonly c: string;
   readonly saturates: boolean;
+  /** `kind::f8f6f4`: elements of 4 and 6 bits have a byte each. */
+  readonly hasKind: boolean;
   /** The operation of `and.popc` and `xor.popc` on elements of one bit. */
   readonly bitOperation: 'and' | 'xor' | null;
 }
 
-/** The form of a dense `mma.sync` without a kind; null for others. */
+const kind = 'kind::f8f6f4';
+
+/** The form of a dense `mma.sync` without scale factors; null for others. */
 function formOf(modifiers: readonly string[]): Form | null {
   const saturates = modifiers.includes('satfinite');
-  const rest = modifiers.filter((modifier) => modifier !== 'satfinite');
+  const hasKind = modifiers.includes(kind);
+  const rest = modifiers.filter((modifier) => modifier !== 'satfinite' && modifier !== kind);
   const [, aligned, shape, row, col, d, a, b, c, operation, popc] = rest;
   if (aligned !== 'aligned' || row !== 'row' || col !== 'col' || c === undefined) return null;
   const isBits = a === 'b1' && (operation === 'and' || operation === 'xor') && popc === 'popc';
   if (rest.length !== (isBits ? 11 : 9)) return null;
-  return { shape, d, a, b, c, saturates, bitOperation: isBits ? operation : null };
+  return { shape, d, a, b, c, saturates, hasKind, bitOperation: isBits ? operation : null };
 }
 
 const floatFormats: Readonly<Record<string, OperandFormatName>> = {
@@ -46,6 +54,12 @@ const floatFormats: Readonly<Record<string, OperandFormatName>> = {
   tf32: 'tf32',
   e4m3: 'e4m3',
   e5m2: 'e5m2',
+};
+/** The formats that need `kind::f8f6f4`, whose K is 32. */
+const narrowFormats: Readonly<Record<string, OperandFormatName>> = {
+  e2m3: 'e2m3',
+  e3m2: 'e3m2',
+  e2m1: 'e2m1',
 };
 const integerFormats: Readonly<Record<string, IntegerOperand>> = {
   s8: { bits: 8, isSigned: true },
@@ -77,6 +91,8 @@ function integerProduct(form: Form, shape: MmaShape): MmaProduct | null {
   return integerMma(shape, { a, b, product, saturates: form.saturates });
 }
 
+const isOfBytes = (format: OperandFormatName) => operandFormats[format].storageBits <= 8;
+
 /**
  * The product; null for a combination that does not exist. Throws a RequestError for products that are not modelled.
  */
@@ -89,62 +105,27 @@ function productOf(architecture: Architecture, form: Form): MmaProduct | null {
     return form.b === 'f64' && form.c === 'f64' && shapes[64].includes(form.shape)
       ? doubleMma(shape)
       : null;
-  const formats = [floatFormats[form.a], floatFormats[form.b]] as const;
+  const known = form.hasKind ? { ...floatFormats, ...narrowFormats } : floatFormats;
+  const formats = [known[form.a], known[form.b]] as const;
   if (formats.includes(undefined as never) || shape.m !== 16) return null;
+  if (form.hasKind) {
+    if (form.shape !== 'm16n8k32' || !formats.every(isOfBytes)) return null;
+    const lack = lackOf(architecture, `mma.sync.${kind}`);
+    if (lack !== null) throw new RequestError(lack);
+  }
   if (form.c !== 'f32' && form.c !== 'f16') return null;
   return tensorCoreMma(architecture, shape, formats, form.c === 'f32' ? 'fp32' : 'fp16');
 }
 
-/** A register, or an immediate in place of a register of 32 bits; null for other operands. */
-function sourceOf(operand: ResolvedOperand, type: string): FragmentSource | null {
-  if (operand.kind === 'register') return operand.slot;
-  if (operand.kind !== 'constant' || type === 'f64') return null;
-  const { format, bits } = operand;
-  if (format === 'integer') return type === 'f32' ? null : immediateWord(Number(bits & wordMask));
-  if (type !== 'f32') return null;
-  return immediateWord(Number(format === 'f32' ? bits : float32Bits(bits)));
-}
-
-/** A constant of fp64 rounded to fp32, as PTX reads `0.` in the place of an f32. */
-function float32Bits(bits: bigint): number {
-  const wide = new Float64Array(BigUint64Array.of(bits).buffer)[0];
-  return new Uint32Array(Float32Array.of(wide).buffer)[0];
-}
-
-/** The matrix of an operand; null where an element is not a source. */
-function sourcesOf(operand: ResolvedOperand, type: string): readonly FragmentSource[] | null {
-  const sources = elementsOf(operand).map((element) => sourceOf(element, type));
-  return sources.every((source) => source !== null) ? sources : null;
-}
-
-function operandsOf(
-  operands: readonly ResolvedOperand[],
-  { a: aType, b: bType, c: cType }: Form,
-): MmaRegisters | null {
-  if (operands.length !== 4) return null;
-  const elements = elementsOf(operands[0]);
-  const d = elements.flatMap((element) =>
-    element.kind === 'register' ? [element.slot] : element.kind === 'sink' ? [null] : [],
-  );
-  if (d.length !== elements.length) return null;
-  const [a, b, c] = [aType, bType, cType].map((type, i) => sourcesOf(operands[i + 1], type));
-  return a && b && c ? { d, a, b, c } : null;
-}
-
-function slotsIn(sources: readonly (FragmentSource | null)[]): Slot[] {
-  return sources.flatMap((source) => (source !== null && 'offset' in source ? [source] : []));
-}
-
-const allLanes = 0xffffffff;
-const wordMask = 0xffffffffn;
-
 function lower(
   architecture: Architecture,
-  { modifiers, operands, opcode, site }: InstructionRequest,
+  request: InstructionRequest,
 ): WarpOperation | Unsupported {
+  const { modifiers, operands, opcode, site } = request;
+  if (modifiers.includes('block_scale')) return lowerScaledMma(architecture, request);
   const form = formOf(modifiers);
   const name = [opcode, ...modifiers].join('.');
-  if (form === null) return { unsupported: `${name}, which is no dense form without a kind` };
+  if (form === null) return { unsupported: `${name}, which is no dense form` };
   let product: MmaProduct | null;
   try {
     product = productOf(architecture, form);
@@ -153,18 +134,9 @@ function lower(
     throw error;
   }
   if (product === null) return { unsupported: `the shape and the formats of ${name}` };
-  const slots = operandsOf(operands, form);
-  const { a, b, c } = product.layouts;
-  const fits =
-    slots !== null &&
-    slots.a.length === a.registers &&
-    slots.b.length === b.registers &&
-    slots.c.length === c.registers &&
-    slots.d.length === c.registers;
-  if (!fits)
-    return wrongOperands(
-      `D of ${c.registers}, A of ${a.registers}, B of ${b.registers} and C of ${c.registers} registers`,
-    );
+  const slots = matricesOf(operands, form, product.layouts);
+  if (typeof slots === 'string') return wrongOperands(slots);
+  if (operands.length !== 4) return wrongOperands('D, A, B and C');
   const { execute } = product;
   return {
     converged: 'warp',
@@ -176,9 +148,7 @@ function lower(
       const trace = traceMma(registers, product, slots, { mnemonic: name, site });
       execute(registers, slots);
       trace?.();
-      return lanes >>> 0 === allLanes
-        ? null
-        : `only the lanes ${maskText(lanes)} execute it, and it takes all 32`;
+      return faultOfLanes(lanes);
     },
   };
 }

@@ -11,7 +11,7 @@ import { integerConstant, vectorSlots, wrongOperands } from '../operands.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { gather, layoutOfA, layoutOfB, layoutOfC, scatter } from './mma-fragment.js';
-import { maskText } from './operands.js';
+import { faultOfLanes } from './mma-operands.js';
 import { columnsOfMetadata, metadataLayout, selectorsOf } from './sparse-metadata.js';
 
 /** Types of A and B: their bits, and the names of their formats for tensor cores. */
@@ -103,7 +103,6 @@ function sumOf(architecture: Architecture, { a, b, accumulator, saturates }: For
 }
 
 const [rows, columns] = [16, 8] as const;
-const allLanes = 0xffffffff;
 
 function lower(
   architecture: Architecture,
@@ -162,9 +161,7 @@ function lower(
         }
       }
       scatter(registers, d, layouts.c, sums);
-      return lanes >>> 0 === allLanes
-        ? null
-        : `only the lanes ${maskText(lanes)} execute it, and it takes all 32`;
+      return faultOfLanes(lanes);
     },
   };
 }

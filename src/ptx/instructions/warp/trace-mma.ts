@@ -1,16 +1,22 @@
 import type { PatternArray } from '../../../formats/index.js';
-import { clearTags, type TracedOperand, type TracedProduct } from '../../../machine/index.js';
+import {
+  clearTags,
+  type TracedOperand,
+  type TracedProduct,
+  type TracedScales,
+} from '../../../machine/index.js';
 import type { WarpRegisters } from '../warp-registers.js';
 import {
   type FragmentLayout,
   type FragmentSource,
   gather,
   gatherFloat64,
+  gatherPairs,
   immediateWord,
   scatter,
   scatterFloat64,
 } from './mma-fragment.js';
-import type { MmaProduct, MmaRegisters } from './mma-product.js';
+import { type MmaProduct, type MmaRegisters, unpad } from './mma-product.js';
 
 const columns = 8;
 
@@ -40,10 +46,15 @@ function operandOf(
 ): Pick<TracedOperand, 'patterns' | 'tags'> {
   const patterns = patternsOf(registers, sources, layout, size);
   const { followed } = registers;
-  if (followed === null || layout.elementBits < 8) return { patterns, tags: null };
+  if (followed === null || layout.elementBits === 1) return { patterns, tags: null };
   // Immediates have no tags.
   const tagged = sources.map((source) => ('words' in source ? immediateWord(0) : source));
   const tagsIn = (plane: WarpRegisters): PatternArray => {
+    if (layout.elementBits === 4) {
+      const pairs = new Uint8Array(size);
+      gatherPairs(plane, tagged, layout, pairs);
+      return pairs;
+    }
     const tags = patternsOf(plane, tagged, layout, size);
     return tags instanceof Float64Array ? new Uint32Array(tags.buffer) : tags;
   };
@@ -51,24 +62,46 @@ function operandOf(
   return { patterns, tags: [tagsIn(p), tagsIn(q), tagsIn(r), tagsIn(s)] };
 }
 
+/** What of a product is traced: its shape, and the places and formats of its matrices. */
+type TracedMma = Pick<MmaProduct, 'shape' | 'layouts' | 'formats'>;
+
+/** The place of a product in the program, and the scale factors of its operands, if it has any. */
+interface TracedPlace extends Pick<TracedProduct, 'mnemonic' | 'site'> {
+  readonly scales?: Readonly<Record<'a' | 'b', TracedScales>>;
+}
+
+/** Formats of less than 8 bits that have a byte for each element: nothing in memory is known to be of them. */
+const paddedFormats: readonly string[] = ['e2m3', 'e3m2', 'e2m1'];
+
 /** The product of an instruction, before it is executed: operands with their tags. */
 function tracedProduct(
   registers: WarpRegisters,
-  { shape: { m, k }, layouts, formats }: MmaProduct,
-  { a, b, c }: MmaRegisters,
-  place: Pick<TracedProduct, 'mnemonic' | 'site'>,
+  { shape: { m, k }, layouts, formats }: TracedMma,
+  matrices: MmaRegisters,
+  { scales, ...place }: TracedPlace,
 ): Omit<TracedProduct, 'd'> {
-  const plain = { isNegated: false, scales: null };
   const [aFormat, bFormat, accumulator] = formats ?? ['b8', 'b8', 's32'];
-  const lost = formats === null ? { tags: null } : {};
+  const factor = (side: 'a' | 'b', format: string, rows: number): TracedOperand => {
+    const found = operandOf(registers, matrices[side], layouts[side], rows * k);
+    const isPadded = layouts[side].elementBits === 8 && paddedFormats.includes(format);
+    if (isPadded) unpad(format, found.patterns as PatternArray);
+    const tags = formats === null || isPadded ? null : found.tags;
+    return {
+      format,
+      isNegated: false,
+      scales: scales?.[side] ?? null,
+      patterns: found.patterns,
+      tags,
+    };
+  };
   return {
     ...place,
     m,
     n: columns,
     k,
-    a: { ...plain, format: aFormat, ...operandOf(registers, a, layouts.a, m * k), ...lost },
-    b: { ...plain, format: bFormat, ...operandOf(registers, b, layouts.b, columns * k), ...lost },
-    c: operandOf(registers, c, layouts.c, m * columns),
+    a: factor('a', aFormat, m),
+    b: factor('b', bFormat, columns),
+    c: operandOf(registers, matrices.c, layouts.c, m * columns),
     accumulator,
   };
 }
@@ -80,9 +113,9 @@ function tracedProduct(
  */
 export function traceMma(
   registers: WarpRegisters,
-  product: MmaProduct,
+  product: TracedMma,
   operands: MmaRegisters,
-  place: Pick<TracedProduct, 'mnemonic' | 'site'>,
+  place: TracedPlace,
 ): (() => void) | null {
   const { followed } = registers;
   if (followed === null) return null;

@@ -216,6 +216,7 @@ export function renderRun(result: RunResult, { sentence }: RunVerdict, withHints
     '',
     ...workLines(result),
     ...contractionLines(result),
+    `Evidence for ${result.run.architecture}: ${result.evidence}`,
     ...nextLines(result),
     '',
   ].join('\n');
