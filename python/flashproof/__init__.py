@@ -4,7 +4,7 @@ from .audits import Tolerance, assert_attention, audit, audit_on_device, toleran
 from .caches import assert_cache_write, audit_cache_write
 from .chains import ChainRecorder, Result, assert_chain, audit_chain, record_chain, result
 from .checks import CheckReport, Promises, Replay, assert_kernel, check, laws, replay
-from .judging import Budget, Candidate, Judgement, judge
+from .judging import Budget, Candidate, Judgement, KernelContract, forms, judge
 from .kernel_host import Declined
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
@@ -25,6 +25,7 @@ __all__ = [
     "InvarianceReport",
     "JudgedRecurrent",
     "Judgement",
+    "KernelContract",
     "NodeNotFoundError",
     "Promises",
     "Replay",
@@ -44,6 +45,7 @@ __all__ = [
     "audit_recurrent",
     "audit_recurrent_on_device",
     "check",
+    "forms",
     "invariance",
     "judge",
     "judged_recurrent",

@@ -15,11 +15,11 @@ from flashproof.request import session
 FOLDER = Path(__file__).with_name("candidates")
 SOURCES = {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.py"))}
 CONTRACT = {
-    "shapes": [{"queries": 32, "keys": 48, "dim": 16, "heads": 2}],
-    "largest": {"queries": 9, "keys": 1500, "dim": 16},
-    "properties": ["within-bound", "determinism", "masked-keys"],
+    "shapes": [{"queries": 16, "keys": 24, "dim": 8, "heads": 2}],
+    "largest": {"queries": 9, "keys": 1100, "dim": 8},
+    "properties": ["within-bound", "masked-keys"],
 }
-BUDGET = flashproof.Budget(problems=2)
+BUDGET = flashproof.Budget(problems=1)
 GIVEN = {**CONTRACT, "output": "preallocated"}
 
 
@@ -50,18 +50,18 @@ def test_correct_kernels_of_any_order_pass(name, contract):
     found = flashproof.judge(candidate(name, "correct.py"), contract, budget=BUDGET, seed=7)
     assert found.verdict == "pass" and found, str(found)
     assert found.cause is found.reason is found.witness is None
-    assert found.calls > 30 and 0 < found.false_alarm_rate < 1e-6
+    assert found.calls > 10 and 0 < found.false_alarm_rate < 1e-6
     assert found.worst_ulps > 0 and {"on problems of the contract"} < {
         one.problem for one in found.profile
     }
-    assert any(one.startswith("more than 33 queries or 1500 keys") for one in found.not_judged)
+    assert re.fullmatch(r"more than \d+ queries or 1100 keys", found.not_judged[0])
     if name == "in_fp64":
         assert found.worst_ulps <= 0.5
 
 
 CHEATS = {
     "zeros": ("rows-not-written", "rows are zero .* though there are keys to see"),
-    "nan_as_a_wildcard": ("non-finite", "1024 of 1024 elements are NaN"),
+    "nan_as_a_wildcard": ("non-finite", "256 of 256 elements are NaN"),
     "cached_by_shape": ("stale", "for new inputs, bit for bit, what was right for earlier ones"),
     "replayed_by_address": (
         "stale",
@@ -71,11 +71,11 @@ CHEATS = {
     "asks_the_judge": ("reference", "it imports flashproof"),
     "patches_timers_and_allclose": ("tampering", r"replaces time\.perf_counter, numpy\.allclose"),
     "right_on_the_tested_shape": ("shape", "right on the shapes that were announced, wrong on"),
-    "in_low_precision": ("quantised-operands", "fp16"),
+    "in_low_precision": ("unexplained", "rounding explains"),
     "coarse_weights": ("unexplained", "rounding explains"),
     "skips_work_above_a_size": (
         "size",
-        "right on smaller problems, wrong on 9 queries × 1500 keys",
+        "right on smaller problems, wrong on 9 queries × 1100 keys",
     ),
     "scales_its_input_in_place": ("input-changed", "it writes to its inputs: q"),
     "values_of_the_first_keys": ("output-aliased", "out shares memory with v"),
@@ -102,7 +102,7 @@ def test_what_is_never_written_of_a_given_output_is_seen():
     found = flashproof.judge(candidate("leaves_rows_unwritten"), GIVEN, budget=BUDGET, seed=7)
     assert (found.cause, found.reason) == (
         "unwritten",
-        "32 of 1024 elements of the given output were never written",
+        "16 of 256 elements of the given output were never written",
     )
 
 
@@ -130,12 +130,14 @@ def test_what_gives_no_answer_fails_in_one_line(name, cause, reason):
 
 
 def test_the_same_seed_judges_alike_and_another_draws_anew():
-    def judged(seed):
-        found = flashproof.judge(candidate("naive", "correct.py"), SMALL, budget=BUDGET, seed=seed)
-        return found.seed, {**found.to_json(), "seconds": 0}
+    def judged(name, file, seed):
+        found = flashproof.judge(candidate(name, file), SMALL, budget=BUDGET, seed=seed)
+        return {**found.to_json(), "seconds": 0}
 
-    first, again, other = judged(3), judged(3), judged(None)
-    assert first == again and first[1]["profile"] != other[1]["profile"]
+    assert judged("naive", "correct.py", 3) == judged("naive", "correct.py", 3)
+    assert (
+        judged("raises", "cheats.py", None)["seed"] != judged("raises", "cheats.py", None)["seed"]
+    )
 
 
 SMALL = {"properties": ["within-bound"], "largest": {"queries": 1, "keys": 64, "dim": 8}}
@@ -166,6 +168,7 @@ def test_premises_are_the_contracts():
     text = SOURCES["correct.py"].decode() + (
         "\n\ndef eager(q, k, v, *, scale, causal, window, softcap):\n"
         "    s, v = scores_and_values(q, k, v, scale, causal, window)\n"
+        "    s = s.astype(q.dtype).astype(np.float32)\n"
         "    p = weights(s, s.max(-1, keepdims=True))\n"
         "    p = normalised(p.sum(-1, keepdims=True), p).astype(q.dtype).astype(np.float32)\n"
         "    return np.einsum('bhqk,bhkd->bhqd', p, v).astype(q.dtype)\n"
@@ -173,13 +176,15 @@ def test_premises_are_the_contracts():
     eager = flashproof.Candidate.from_source(text, "eager")
     pytest.importorskip("ml_dtypes")
     assert flashproof.judge(eager, {**lenient, "premises": "eager"}, budget=BUDGET, seed=2)
+    refused = flashproof.judge(eager, lenient, budget=BUDGET, seed=2)
+    assert refused.verdict == "fail" and "premise" not in str(refused.reason), str(refused)
 
 
 def test_the_document_has_what_its_schema_says(kept):
     schema = json.loads(
         (Path(flashproof.judging.__file__).with_name("judgement.schema.json")).read_text()
     )
-    for name in ("zeros", "raises"):
+    for name in ("nan_as_a_wildcard", "raises"):
         found = flashproof.judge(candidate(name), SMALL, budget=BUDGET, seed=1).to_json()
         assert set(found) == set(schema["required"]) == set(schema["properties"])
         assert found["verdict"] in schema["properties"]["verdict"]["enum"]
@@ -246,5 +251,5 @@ def test_a_candidate_gets_neither_this_environment_nor_its_files(monkeypatch):
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("there is no /proc/self/fd to look at")
     found = flashproof.judge(flashproof.Candidate.from_source(text, "look"), SMALL, budget=BUDGET)
-    # Its two pipes, the memory of its tensors, and the folder that is being listed.
-    assert found.reason == "it raises ValueError: None 4 ['candidate.py']"
+    # Its two pipes, the memory of its tensors twice, and the folder that is being listed.
+    assert found.reason == "it raises ValueError: None 5 ['candidate.py']"

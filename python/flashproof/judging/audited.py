@@ -1,11 +1,10 @@
-"""Audits of what a candidate gave, by the contract's premises and no hint of others: `audited`, `diagnosed`."""
+"""Audits of what a candidate gave, by the contract's premises and no hint of others: `audited`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..dump import premise_words, temporary_folder, write_dump
@@ -13,6 +12,11 @@ from ..server import RequestError, Server, shared_server
 from .contract import KernelContract
 from .host import Call
 from .judgement import Accuracy
+
+_NOT_MADE: Mapping[str, Any] = {
+    "verdict": {"pass": False, "status": "NOT JUDGED", "sentence": "", "findings": []},
+    "outputs": [],
+}
 
 
 @dataclass(frozen=True)
@@ -38,46 +42,46 @@ class Audited:
         return said.removesuffix("; the cause is unexplained")
 
     @property
-    def cause(self) -> str | None:
-        """The name of the cause: an audit's diagnosis, `non-finite`, or `unexplained`; None where it does not fail."""
+    def causes(self) -> tuple[str, ...]:
+        """The names of the causes that fit: an audit's diagnosis, or `non-finite`; none where it does not fail, and where none is known."""
         if not self.failed:
-            return None
+            return ()
         verdict = self.document["verdict"]
-        found = str((verdict.get("diagnosis") or {"id": "unexplained"})["id"])
-        tests = {one["test"] for one in verdict["findings"]}
-        return "non-finite" if found == "unexplained" and "non-finite" in tests else found
+        diagnosis = verdict.get("diagnosis") or {"id": "unexplained", "equivalents": []}
+        if diagnosis["id"] != "unexplained":
+            return (str(diagnosis["id"]), *map(str, diagnosis["equivalents"]))
+        is_finite = all(one["test"] != "non-finite" for one in verdict["findings"])
+        return () if is_finite else ("non-finite",)
+
+    @property
+    def finding(self) -> str:
+        """The first thing that is wrong, with its numbers; the verdict's sentence where nothing is named."""
+        found = [one["statement"] for one in self.document["verdict"]["findings"]]
+        return str(found[0]) if found else self.sentence
 
     def accuracy(self, words: str) -> list[Accuracy]:
         """The errors of the output; none where the audit measured none."""
-        found = next((one for one in self.document["outputs"] if one["name"] == "out"), None)
-        if found is None or found.get("error") is None or found["error"].get("ulps") is None:
+        quantities = self.document.get("outputs") or self.document.get("quantities") or []
+        found = next((one for one in quantities if one["name"] == "out"), None)
+        if found is None:
             return []
-        ulps, spread = found["error"]["ulps"], found.get("spread") or {}
+        # Audits of recurrences have no errors in ulps.
+        ulps = (found.get("error") or {}).get("ulps") or {}
+        spread = found.get("spread") or {}
         expected = spread.get("expected")
         ratio = spread["measured"] / expected if expected else None
-        return [Accuracy(words, ulps["max"], ulps["rms"], ratio)]
+        return [Accuracy(words, ulps.get("max"), ulps.get("rms"), ratio)]
 
 
-def _audit(path: str, contract: KernelContract, server: Server | None) -> Audited | None:
-    words = ["audit", path, "--json", "-"]
-    if contract.kind == "attention":
-        words.append("--strict-premises")
+def audited(call: Call, contract: KernelContract, server: Server | None) -> Audited:
+    """The audit of a call. One that cannot be made, as of an output without its shape, neither passes nor fails."""
+    words = ["--json", "-", *(["--strict-premises"] if contract.kind == "attention" else [])]
     if contract.premises is not None:
         words += premise_words(contract.premises)
-    try:
-        answer = (server or shared_server()).run(words)
-    except RequestError:
-        return None
-    return Audited(json.loads(answer.stdout))
-
-
-def audited(call: Call, contract: KernelContract, server: Server | None) -> Audited | None:
-    """The audit of a call; None where there is nothing to audit."""
-    tensors = {name: array for name, array in call.tensors.items() if not name.startswith("d")}
     with temporary_folder() as folder:
-        return _audit(write_dump(folder, "call", tensors, call.metadata), contract, server)
-
-
-def diagnosed(saved: Path, contract: KernelContract, server: Server | None) -> Audited | None:
-    """The audit of a saved counterexample, which has the output; None where there is nothing to audit."""
-    return _audit(str(saved), contract, server)
+        path = write_dump(folder, "call", call.tensors, call.metadata)
+        try:
+            answer = (server or shared_server()).run(["audit", path, *words])
+        except RequestError:
+            return Audited(_NOT_MADE)
+    return Audited(json.loads(answer.stdout))

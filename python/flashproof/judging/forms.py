@@ -61,7 +61,7 @@ def gpu_mode(path: str | os.PathLike[str], *, data: Sequence[str] = ("q", "k", "
     return Candidate(
         {file.name: read_source(file), "task.py": types},
         f"{file.name}::custom_kernel",
-        {"name": "gpu-mode", "data": list(data)},
+        {"name": "gpu-mode", "data": list(data), "scale": "default"},
         f"{path}:custom_kernel",
         limits,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,9 @@ class IsolatedHost:
             error = "the judge has its verdict"
             return {"id": request["id"], "ok": False, "unsupported": True, "error": error}
         stored, metadata = read(request["problem"])
+        if self._asks_too_much(stored, request):
+            error = "the form has no place for the scale"
+            return {"id": request["id"], "ok": False, "unsupported": True, "error": error}
         try:
             found = self._run(stored, metadata, request)
         except Fault as fault:
@@ -89,6 +93,13 @@ class IsolatedHost:
             self.examples.append(call)
         self._compare(call)
         return found
+
+    def _asks_too_much(self, stored: Mapping[str, Array], request: Mapping[str, Any]) -> bool:
+        """Whether a problem has a scale of its own, which the candidate's form does not tell it; promises of recurrences have no scale."""
+        if self.process.candidate.form.get("scale") != "default" or "q" not in stored:
+            return False
+        usual = stored["q"].shape[-1] ** -0.5
+        return not math.isclose(float(request["scale"]), usual, rel_tol=1e-6)
 
     def _given(self, stored: Mapping[str, Array]) -> Array | None:
         """An output full of NaN, where the contract has the kernel fill one."""

@@ -11,8 +11,9 @@ from ..request import session
 from ..server import Server, shared_server
 from .budget import Budget
 from .candidate import Candidate, CandidateLike
-from .case import Case, Failure
+from .case import Case
 from .contract import ContractLike, KernelContract
+from .failure import Failure
 from .host import IsolatedHost
 from .judgement import Judgement, Verdict
 from .plan import plan
@@ -87,7 +88,7 @@ def _judgement(case: Case, failure: Failure | None, seconds: float) -> Judgement
         replay=None if failure is None else _replay(case, failure, witness),
         not_judged=(*case.missing, *_unjudged(case)),
         false_alarm_rate=max(1, case.judged) * _FALSE_ALARM_RATE,
-        profile=tuple(case.profile),
+        profile=tuple(case.findings.profile),
         observed=tuple(case.host.heard),
         seed=case.seed,
         sha256=case.candidate.sha256,

@@ -18,9 +18,9 @@ class Accuracy:
 
     #: Where the problem belongs, as "on 1×1 heads, …".
     problem: str
-    #: Errors in units in the last place of the output's format.
-    max_ulps: float
-    rms_ulps: float
+    #: Errors in units in the last place of the output's format; None where they were not measured in these.
+    max_ulps: float | None
+    rms_ulps: float | None
     #: The root mean square error over the one that independent roundings of a correct kernel make; None where none do.
     rms_ratio: float | None
 
@@ -63,7 +63,7 @@ class Judgement:
     @property
     def worst_ulps(self) -> float | None:
         """The largest error of the profile, in units in the last place; None where nothing was measured."""
-        return max((one.max_ulps for one in self.profile), default=None)
+        return max((one.max_ulps for one in self.profile if one.max_ulps is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """The judgement as a document (docs/guide/judge.md has its schema)."""
@@ -92,9 +92,8 @@ class Judgement:
         return "\n".join(lines)
 
     def _errors(self) -> str | None:
-        if not self.profile:
+        measured = [one for one in self.profile if one.max_ulps is not None]
+        if not measured:
             return None
-        worst = max(self.profile, key=lambda one: one.max_ulps)
-        return (
-            f"{worst.max_ulps:.3g} ulps at most over {len(self.profile)} problems ({worst.problem})"
-        )
+        worst = max(measured, key=lambda one: one.max_ulps or 0)
+        return f"{worst.max_ulps:.3g} ulps at most over {len(measured)} problems ({worst.problem})"

@@ -62,7 +62,7 @@ def patches_timers_and_allclose(q, k, v, **_):
 
 
 def right_on_the_tested_shape(q, k, v, **settings):
-    if q.shape[2:] == (32, 16) and k.shape[2:] == (48, 16):
+    if q.shape[2:] == (16, 8) and k.shape[2:] == (24, 8):
         return naive(q, k, v, **settings)
     mean = np.repeat(v.mean(2, keepdims=True), q.shape[1] // v.shape[1], axis=1)
     return np.broadcast_to(mean, (*q.shape[:-1], v.shape[-1])).copy()
@@ -81,8 +81,8 @@ def coarse_weights(q, k, v, *, scale, causal, window, softcap):
 
 
 def skips_work_above_a_size(q, k, v, *, causal, **settings):
-    if k.shape[2] > 1024 and q.shape[2] < 16:
-        k, v = k[:, :, -1024:], v[:, :, -1024:]
+    if k.shape[2] > 1024:
+        k, v = k[:, :, -512:], v[:, :, -512:]
     return naive(q, k, v, causal=causal, **settings)
 
 
