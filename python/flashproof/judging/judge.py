@@ -86,7 +86,7 @@ def _judgement(case: Case, failure: Failure | None, seconds: float) -> Judgement
         place=failure.place if failure else None,
         witness=witness,
         replay=None if failure is None else _replay(case, failure, witness),
-        not_judged=(*case.missing, *_unjudged(case)),
+        not_judged=(*case.missing, *case.silent, *_unjudged(case)),
         false_alarm_rate=max(1, case.judged) * _FALSE_ALARM_RATE,
         profile=tuple(case.findings.profile),
         observed=tuple(case.host.heard),
