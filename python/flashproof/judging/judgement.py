@@ -61,9 +61,11 @@ class Judgement:
         return self.verdict == "pass"
 
     @property
-    def worst_ulps(self) -> float | None:
-        """The largest error of the profile, in units in the last place; None where nothing was measured."""
-        return max((one.max_ulps for one in self.profile if one.max_ulps is not None), default=None)
+    def worst_ratio(self) -> float | None:
+        """The largest error of the profile, over what independent roundings of a correct kernel make; None where nothing was measured."""
+        return max(
+            (one.rms_ratio for one in self.profile if one.rms_ratio is not None), default=None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The judgement as a document (docs/guide/judge.md has its schema)."""
@@ -92,8 +94,11 @@ class Judgement:
         return "\n".join(lines)
 
     def _errors(self) -> str | None:
-        measured = [one for one in self.profile if one.max_ulps is not None]
+        measured = [one for one in self.profile if one.rms_ratio is not None]
         if not measured:
             return None
-        worst = max(measured, key=lambda one: one.max_ulps or 0)
-        return f"{worst.max_ulps:.3g} ulps at most over {len(measured)} problems ({worst.problem})"
+        worst = max(measured, key=lambda one: one.rms_ratio or 0)
+        count = f"{len(measured)} problem{'' if len(measured) == 1 else 's'}"
+        return (
+            f"{worst.rms_ratio:.3g} of what roundings make, at most, over {count} ({worst.problem})"
+        )
