@@ -51,7 +51,7 @@ def test_correct_kernels_of_any_order_pass(name, contract):
     assert found.verdict == "pass" and found, str(found)
     assert found.cause is found.reason is found.witness is None
     assert found.calls > 10 and 0 < found.false_alarm_rate < 1e-6
-    assert 0 < found.worst_ratio < 1 and {"on problems of the contract"} < {
+    assert 0 < found.median_ratio < 1 and {"on problems of the contract"} < {
         one.problem for one in found.profile
     }
     assert re.fullmatch(r"more than \d+ queries or 1100 keys", found.not_judged[0])
@@ -71,7 +71,10 @@ CHEATS = {
     "asks_the_judge": ("reference", "it imports flashproof"),
     "patches_timers_and_allclose": ("tampering", r"replaces time\.perf_counter, numpy\.allclose"),
     "right_on_the_tested_shape": ("shape", "right on the shapes that were announced, wrong on"),
-    "in_low_precision": ("unexplained", "rounding explains"),
+    "in_low_precision": (
+        "unexplained",
+        "its errors are [0-9.e+]+ times those of independent roundings",
+    ),
     "coarse_weights": ("unexplained", "rounding explains"),
     "skips_work_above_a_size": (
         "size",

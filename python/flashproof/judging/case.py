@@ -20,6 +20,9 @@ from .host import IsolatedHost
 from .plan import Part, plan
 from .process import Fault
 
+#: Problems by which a cause is named, and how long they may take, in seconds.
+_MOST_EXPLAINED = 10
+_EXPLAINING_SECONDS = 10
 #: How often a part is drawn anew whose problems said nothing of a property.
 _ATTEMPTS = 3
 
@@ -54,6 +57,9 @@ class Case:
         for number, part in enumerate(parts):
             found = self._judge_part(part, number)
             if found is not None:
+                if self.host.fault is None:
+                    self._draw_more(part, number)
+                    found = self.findings.explained(found)
                 return self.findings.named(found, parts[:number], part)
         return None
 
@@ -107,6 +113,14 @@ class Case:
         is_due = part.properties is not None or "within-bound" in silent
         (self.missing if is_due else self.silent).append(said)
         return None
+
+    def _draw_more(self, part: Part, number: int) -> None:
+        """Run a candidate that fails on more problems of a part: what fits all of them is the likelier cause."""
+        self.host.most_kept = _MOST_EXPLAINED
+        more = replace(part, properties=("determinism",), runs=_MOST_EXPLAINED)
+        left = min(_EXPLAINING_SECONDS, self.until - time.monotonic())
+        if left > 0:
+            self._check(more, (self.seed + number + 500) % 2**31, left)
 
     def _found(self, part: Part, report: Mapping[str, Any]) -> tuple[Failure | None, list[str]]:
         """What a check found wrong, and the properties that it says nothing of."""

@@ -51,34 +51,29 @@ class Findings:
     def measure(self, part: Part) -> tuple[Failure | None, int]:
         """Audit some problems of a part: a failure where that refuses what the properties let pass, and how many pass."""
         reports = self._audits()
-        failed = [number for number, report in enumerate(reports) if report.failed]
-        if failed:
-            kept = self.host.keep(self.host.examples[failed[0]], "audit")
-            first = reports[failed[0]]
-            return self._explained(
-                Failure("unexplained", first.finding, part.words, kept), reports
-            ), 0
+        for call, report in zip(self.host.examples, reports):
+            if report.failed:
+                kept = self.host.keep(call, "audit")
+                return Failure("unexplained", report.finding, part.words, kept), 0
         for report in reports:
             self.profile += report.accuracy(part.words)
         return None, sum(report.passed for report in reports)
 
     def of_violation(self, part: Part, violated: Mapping[str, Any]) -> Failure:
-        """A property that is violated, with the cause that audits of the same part find."""
+        """A property that is violated."""
         violation, law = violated["violation"], str(violated["name"])
         saved = Path(violation["saved"]) if violation.get("saved") else None
         regime, problem = violation.get("regime"), _problem(violation["problem"])
         place = f"{part.words}: {law}, regime {regime}, simplified to {problem}"
-        return self._explained(
-            Failure(law, str(violation["statement"]), place, saved), self._audits()
-        )
+        return Failure(law, str(violation["statement"]), place, saved)
 
     def _audits(self) -> list[Audited]:
         """Audits of problems as they were drawn: what is simplified has so few digits left that it fits causes which are none."""
         return [audited(call, self.contract, self.server) for call in self.host.examples]
 
-    @staticmethod
-    def _explained(found: Failure, reports: list[Audited]) -> Failure:
+    def explained(self, found: Failure) -> Failure:
         """A failure by the cause that fits every audit that fails: there is one kernel, whatever else fits one problem of it."""
+        reports = self._audits()
         failed = [report for report in reports if report.failed]
         if not failed:
             return found
@@ -88,12 +83,14 @@ class Findings:
         found = replace(found, ratio=ratio)
         common = [one for one in failed[0].causes if all(one in report.causes for report in failed)]
         if len(common) != 1:
-            several = (
-                f"{found.reason}; several causes fit: {', '.join(common)}"
-                if common
-                else found.reason
+            several = f"; several causes fit: {', '.join(common)}" if common else ""
+            errors = (
+                f"; its errors are {ratio:.3g} times those of independent roundings"
+                if ratio
+                else ""
             )
-            return replace(found, cause="ambiguous" if common else "unexplained", reason=several)
+            cause = "ambiguous" if common else "unexplained"
+            return replace(found, cause=cause, reason=f"{found.reason}{errors}{several}")
         shortest = min(failed, key=lambda report: len(report.causes)).sentence
         reason = shortest if found.reason in shortest else f"{found.reason}; {shortest}"
         return replace(found, cause=common[0], reason=reason)

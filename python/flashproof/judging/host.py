@@ -15,8 +15,6 @@ from .process import CandidateProcess, Fault, Reply, conduct
 
 #: Results of fewer elements are alike by chance.
 _FEWEST_ELEMENTS = 64
-#: Calls of a part of the plan whose problem and results are kept, to be audited as they are.
-_MOST_KEPT = 4
 #: The last calls that a later one is compared with.
 _MOST_SEEN = 64
 #: What every problem has of its own; a problem that a law makes of another leaves some of it.
@@ -38,6 +36,8 @@ class IsolatedHost:
     process: CandidateProcess
     #: The folder of problems that show what is wrong.
     failures: Path
+    #: Calls of a part of the plan whose problem and results are kept, to be audited as they are.
+    most_kept: int = 4
     fault: Fault | None = None
     #: The file of the problem on which the fault came.
     kept: Path | None = None
@@ -89,7 +89,7 @@ class IsolatedHost:
             self._check_written(reply.given)
         self._check_memory(reply)
         call = Call({**stored, **found}, metadata)
-        if len(self.examples) < _MOST_KEPT:
+        if len(self.examples) < self.most_kept:
             self.examples.append(call)
         self._compare(call)
         return found

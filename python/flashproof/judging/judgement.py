@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -61,11 +62,10 @@ class Judgement:
         return self.verdict == "pass"
 
     @property
-    def worst_ratio(self) -> float | None:
-        """The largest error of the profile, over what independent roundings of a correct kernel make; None where nothing was measured."""
-        return max(
-            (one.rms_ratio for one in self.profile if one.rms_ratio is not None), default=None
-        )
+    def median_ratio(self) -> float | None:
+        """The median error of the profile, over what independent roundings of a correct kernel make; None where none was measured."""
+        ratios = [one.rms_ratio for one in self.profile if one.rms_ratio is not None]
+        return statistics.median(ratios) if ratios else None
 
     def to_json(self) -> dict[str, Any]:
         """The judgement as a document (docs/guide/judge.md has its schema)."""
@@ -94,11 +94,6 @@ class Judgement:
         return "\n".join(lines)
 
     def _errors(self) -> str | None:
-        measured = [one for one in self.profile if one.rms_ratio is not None]
-        if not measured:
+        if self.median_ratio is None:
             return None
-        worst = max(measured, key=lambda one: one.rms_ratio or 0)
-        count = f"{len(measured)} problem{'' if len(measured) == 1 else 's'}"
-        return (
-            f"{worst.rms_ratio:.3g} of what roundings make, at most, over {count} ({worst.problem})"
-        )
+        return f"{self.median_ratio:.2g} of what independent roundings make, in the median of {len(self.profile)} problems"
