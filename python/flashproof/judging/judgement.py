@@ -86,7 +86,13 @@ class Judgement:
         for name, text in rows.items():
             if text is not None:
                 lines += textwrap.wrap(
-                    text, 100, initial_indent=f"{name:<12}", subsequent_indent=" " * 12
+                    text,
+                    100,
+                    initial_indent=f"{name:<12}",
+                    subsequent_indent=" " * 12,
+                    # A path is copied as a whole.
+                    break_on_hyphens=False,
+                    break_long_words=False,
                 )
         judged = f"{self.calls} calls, seed {self.seed}, sha256 {self.sha256[:16]}…"
         alarms = f"false alarms {self.false_alarm_rate:.0e} at most, {self.seconds:.1f} s"
