@@ -9,7 +9,8 @@ from flashproof.request import session
 
 torch = pytest.importorskip("torch")
 
-BUDGET = flashproof.Budget(problems=2)
+# Whatever else runs on the machine.
+BUDGET = flashproof.Budget(problems=2, seconds=1200, call_seconds=60, load_seconds=300)
 PLAIN = {
     "framework": "torch",
     "formats": ["fp32"],

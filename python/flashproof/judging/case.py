@@ -20,9 +20,8 @@ from .host import IsolatedHost
 from .plan import Part, plan
 from .process import Fault
 
-#: Problems by which a cause is named, and how long they may take, in seconds.
-_MOST_EXPLAINED = 10
-_EXPLAINING_SECONDS = 10
+#: Problems by which a cause is named; audits of recurrences take longer.
+_MOST_EXPLAINED = {"attention": 10, "recurrent": 4}
 #: How often a part is drawn anew whose problems said nothing of a property.
 _ATTEMPTS = 3
 
@@ -116,9 +115,10 @@ class Case:
 
     def _draw_more(self, part: Part, number: int) -> None:
         """Run a candidate that fails on more problems of a part: what fits all of them is the likelier cause."""
-        self.host.most_kept = _MOST_EXPLAINED
-        more = replace(part, properties=("determinism",), runs=_MOST_EXPLAINED)
-        left = min(_EXPLAINING_SECONDS, self.until - time.monotonic())
+        most = _MOST_EXPLAINED[self.contract.kind]
+        self.host.most_kept = most
+        more = replace(part, properties=("determinism",), runs=most)
+        left = self.until - time.monotonic()
         if left > 0:
             self._check(more, (self.seed + number + 500) % 2**31, left)
 
@@ -131,11 +131,18 @@ class Case:
             return self.findings.of_violation(part, violated), []
         if report["execution"] is not None:
             return Failure("answer", str(report["execution"]["statement"]), part.words), []
+        if not report["verdict"]["pass"]:
+            return Failure("answer", str(report["verdict"]["sentence"]), part.words), []
         if report["outOfTime"]:
             self.missing.append(f"{part.words}: the time of the budget was up")
         found, audits = self.findings.measure(part)
         self.judged += audits
-        silent = [one["name"] for one in properties if one["result"] == "untried"]
+        # What is named was to be tried, whatever the promises say of it.
+        none = ("untried",) if part.properties is None else ("untried", "skipped")
+        named = part.properties or [one["name"] for one in properties]
+        silent = [
+            one["name"] for one in properties if one["result"] in none and one["name"] in named
+        ]
         # An audit holds what the law holds.
         return found, [one for one in silent if not (one == "within-bound" and audits)]
 

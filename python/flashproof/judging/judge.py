@@ -25,6 +25,7 @@ _FALSE_ALARM_RATE = 1e-9
 _STATEFUL = ("stale", "output-overwritten", "determinism", "gradients-determinism")
 _NEVER_JUDGED = (
     "how fast it is",
+    "whose work it is: a call of a library that is right passes",
     "what it does outside its process: it runs under this user, so give it a container where you do not trust it",
 )
 
