@@ -18,7 +18,7 @@ from .contract import KernelContract
 from .failure import Failure, Findings
 from .host import IsolatedHost
 from .plan import Part, plan
-from .process import Fault
+from .replies import Fault
 
 #: Problems by which a cause is named; audits of recurrences take longer.
 _MOST_EXPLAINED = {"attention": 10, "recurrent": 4}

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..kernel_host import ranked
 from ..safetensors import Array, read, write
-from .process import CandidateProcess, Fault, Reply, conduct
+from .process import CandidateProcess
+from .replies import Fault, Reply, conduct
 
 #: Results of fewer elements are alike by chance.
 _FEWEST_ELEMENTS = 64

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,36 +20,13 @@ from .budget import Budget
 from .candidate import Candidate
 from .contract import KernelContract
 from .frames import read_frame, write_frame
+from .replies import Fault, Reply, fault_of, results_of
 
 #: Variables that a candidate's process keeps: where compilers, drivers and libraries are, and how many threads they take.
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _KEPT_PREFIXES = ("CUDA_", "OMP_", "OPENBLAS_", "MKL_", "NVIDIA_", "ROCM_", "HIP_", "TRITON_")
 #: Tensors begin at multiples of this, in bytes.
 _ALIGNMENT = 256
-
-
-class Fault(Exception):
-    """What ends a candidate's case, whatever its numbers: a cause by its name, and what happened."""
-
-    def __init__(self, cause: str, statement: str, heard: Iterable[str] = ()) -> None:
-        super().__init__(statement)
-        self.cause = cause
-        self.statement = statement
-        #: What the process was heard to do.
-        self.heard = tuple(heard)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came of one call."""
-
-    results: Mapping[str, Array]
-    #: Inputs whose bytes are others than the judge wrote.
-    changed: tuple[str, ...]
-    #: What the process says of itself: it counts against the candidate, and never for it.
-    said: Mapping[str, Any]
-    #: What the judge's own memory of a given output holds after the call.
-    given: Array | None = None
 
 
 @dataclass
@@ -138,11 +115,11 @@ class CandidateProcess:
         )
         self._stop()
         if not header["ok"]:
-            raise _fault_of(header)
+            raise fault_of(header)
         after = {name: self._read(places[name]) for name in written}
         changed = [name for name, array in stored.items() if after[name] != array.data]
         return Reply(
-            _results(header["results"], body),
+            results_of(header["results"], body),
             tuple(changed),
             header,
             None if given is None else Array(given.dtype, given.shape, after["out"]),
@@ -220,48 +197,6 @@ class CandidateProcess:
             f" by signal {signal.Signals(-status).name}" if status < 0 else f" with status {status}"
         )
         return how + (f": {last[:200]}" if last else "")
-
-
-def conduct(said: Mapping[str, Any]) -> Fault | None:
-    """What the process says against the candidate; None for nothing."""
-    heard = [str(one) for one in said.get("heard") or ()]
-    if said.get("asks_the_judge"):
-        return Fault("reference", "it imports flashproof, to have the answer of its judge", heard)
-    if said.get("replaced"):
-        names = ", ".join(map(str, said["replaced"]))
-        return Fault(
-            "tampering",
-            f"it replaces {names} in its process, where a kernel has nothing to measure or compare",
-            heard,
-        )
-    return None
-
-
-def _fault_of(header: Mapping[str, Any]) -> Fault:
-    """Why a call has no results."""
-    error = str(header.get("error"))[:500]
-    found = conduct(header)
-    if found is not None:
-        return found
-    heard = [str(one) for one in header.get("heard") or ()]
-    if header.get("declined"):
-        return Fault("declines", f"it declines a problem that the contract has: {error}", heard)
-    if header.get("memory"):
-        return Fault("memory", f"it wants more memory than the budget has: {error}", heard)
-    return Fault("raises", f"it raises {error}", heard)
-
-
-def _results(named: Any, body: bytes) -> dict[str, Array]:
-    """Results of their announced dtypes and shapes. Fault where they are none."""
-    found, first = {}, 0
-    try:
-        for name, (dtype, shape) in named.items():
-            size = len(Array.filled(dtype, shape, 0).data)
-            found[str(name)] = Array(dtype, tuple(shape), body[first : first + size])
-            first += size
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Fault("answer", f"what came back are no results: {error}") from None
-    return found
 
 
 def _memory(size: int) -> Any:
