@@ -6,6 +6,7 @@ import {
   attentionProblem,
   decodeProblem,
   encodeProblem,
+  fewestElements,
   gradientProblem,
   hasEmptyRows,
   hidingKinds,
@@ -16,13 +17,17 @@ import {
   type PlainProblem,
   type ProblemConstraints,
   randomValues,
+  resolveConstraints,
   type RandomValues,
   sizeNames,
 } from '../problems/index.js';
 import type { ProblemPromises, ScoreLimit } from './kernel-under-test.js';
 import { NotApplicable, type Law } from './law.js';
 
-/** The largest product of heads, queries, keys and dimensions: a run takes milliseconds. */
+/**
+ * The largest product of heads, queries, keys and dimensions, where the promised sizes are not larger at least: a
+ * run takes milliseconds.
+ */
 const problemElements = 2 ** 18;
 
 /** The promised features that the problems of a law may have. */
@@ -44,6 +49,8 @@ export function takesMasks({ causal, window, features }: ProblemPromises): boole
 export function promisedConstraints(promises: ProblemPromises): ProblemConstraints {
   const { formats, causal, window, softcap, groupedHeads, emptyRows } = promises;
   const { scales, dims, sizes, groupSizes, multiples, features } = promises;
+  const promised = { ...sizes, dims: dims ?? undefined, groupSizes: groupSizes ?? undefined };
+  const least = fewestElements(resolveConstraints({ ...promised, multiples }));
   return {
     formats,
     scales,
@@ -57,7 +64,7 @@ export function promisedConstraints(promises: ProblemPromises): ProblemConstrain
     ...(groupedHeads ? {} : { groupSize: { max: 1 } }),
     ...(emptyRows ? {} : { emptyRows: false }),
     ...(dims === null ? {} : { dims }),
-    maximumElements: problemElements,
+    maximumElements: Math.max(problemElements, least),
   };
 }
 

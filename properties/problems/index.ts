@@ -53,6 +53,7 @@ export {
 export {
   alignedDown,
   alignedUp,
+  fewestElements,
   sizeNames,
   type FullSizeRange,
   type SizeMultiples,

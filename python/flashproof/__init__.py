@@ -4,6 +4,7 @@ from .audits import Tolerance, assert_attention, audit, audit_on_device, toleran
 from .caches import assert_cache_write, audit_cache_write
 from .chains import ChainRecorder, Result, assert_chain, audit_chain, record_chain, result
 from .checks import CheckReport, Promises, Replay, assert_kernel, check, laws, replay
+from .judging import Budget, Candidate, Judgement, KernelContract, forms, judge
 from .kernel_host import Declined
 from .node import NodeNotFoundError
 from .recurrences import assert_recurrent, audit_recurrent
@@ -15,12 +16,16 @@ from .surroundings import InvarianceReport, invariance
 
 __all__ = [
     "Array",
+    "Budget",
+    "Candidate",
     "ChainRecorder",
     "CheckReport",
     "Declined",
     "Finding",
     "InvarianceReport",
     "JudgedRecurrent",
+    "Judgement",
+    "KernelContract",
     "NodeNotFoundError",
     "Promises",
     "Replay",
@@ -40,7 +45,9 @@ __all__ = [
     "audit_recurrent",
     "audit_recurrent_on_device",
     "check",
+    "forms",
     "invariance",
+    "judge",
     "judged_recurrent",
     "laws",
     "record_chain",

@@ -8,6 +8,11 @@ from .node import NodeNotFoundError, node, program
 
 def main() -> int:
     """Run the command line with this process's words; its exit status."""
+    if sys.argv[1:2] == ["judge"]:
+        # Candidates are Python: their judge is.
+        from .judging.command import main as judge
+
+        return judge(sys.argv[2:])
     try:
         return subprocess.call([node(), program(), *sys.argv[1:]])
     except NodeNotFoundError as error:

@@ -123,6 +123,19 @@ def _from_memory(view: memoryview) -> Array:
     return Array(dtype, tuple(view.shape or ()), view.tobytes())
 
 
+def numpy_dtype(dtype: str) -> Any:
+    """NumPy's dtype by safetensors' name: ml_dtypes' for bf16 and fp8. ImportError where that is not installed."""
+    import numpy
+
+    try:
+        return numpy.dtype(NAMES[dtype])
+    except TypeError:
+        # It gives NumPy the dtypes that it has not.
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, NAMES[dtype]))
+
+
 def from_array(array: Array, framework: Framework) -> Any:
     """
     An array of a framework, with the same dtype: ml_dtypes' for bf16 and fp8 in NumPy.
@@ -138,14 +151,7 @@ def from_array(array: Array, framework: Framework) -> Any:
         return flat.reshape(array.shape)
     import numpy
 
-    name = NAMES[array.dtype]
-    if not hasattr(numpy, name):
-        # It gives NumPy the dtypes that it has not.
-        import ml_dtypes
-
-        flat = numpy.frombuffer(array.data, dtype=getattr(ml_dtypes, name))
-    else:
-        flat = numpy.frombuffer(array.data, dtype=name)
+    flat = numpy.frombuffer(array.data, dtype=numpy_dtype(array.dtype))
     found = flat.reshape(array.shape).copy()
     if framework == "numpy":
         return found

@@ -18,7 +18,7 @@ from typing import Any
 from .arguments import option_words, read_report
 from .arrays import Framework
 from .dump import Premises, premise_words, temporary_folder
-from .kernel_host import RESULTS, Contract, Kernel, KernelHost
+from .kernel_host import RESULTS, Contract, Host, Kernel, KernelHost
 from .request import session
 from .server import Answer, Server, shared_server
 
@@ -48,12 +48,12 @@ class CheckReport:
 @cache
 def laws(contract: Contract = "attention") -> tuple[str, ...]:
     """The names of all properties of a contract."""
-    words = ["check", *_contract_words(contract), "--list", "--json", "-"]
+    words = ["check", *contract_words(contract), "--list", "--json", "-"]
     listed = json.loads(shared_server().run(words).stdout)
     return tuple(one["name"] for one in listed["properties"])
 
 
-def _serve(listener: socket.socket, word: str, host: KernelHost, asking: threading.Thread) -> None:
+def _serve(listener: socket.socket, word: str, host: Host, asking: threading.Thread) -> None:
     """Answer the relays, one after the other, for as long as the check runs; the kernel runs in this thread."""
     listener.settimeout(0.05)
     while asking.is_alive():
@@ -71,7 +71,7 @@ def _serve(listener: socket.socket, word: str, host: KernelHost, asking: threadi
                 lines.flush()
 
 
-def _contract_words(contract: Contract) -> list[str]:
+def contract_words(contract: Contract) -> list[str]:
     """A contract as words of `flashproof check`. ValueError for another word."""
     if contract not in RESULTS:
         raise ValueError(f"contract is {contract!r}; give one of {', '.join(RESULTS)}")
@@ -95,7 +95,7 @@ def _command(
 
 
 def carry_out(
-    host: KernelHost,
+    host: Host,
     folder: str,
     promises: Promises | None,
     words: Sequence[str],
@@ -191,7 +191,7 @@ def check(
     """
     numbers = {"--runs": runs, "--seed": seed, "--seconds": seconds, "--timeout": timeout}
     words = [
-        *_contract_words(contract),
+        *contract_words(contract),
         *_command(premises, numbers, {"--property": laws, "--regime": regimes}),
     ]
     if strict_premises:
@@ -246,7 +246,7 @@ def replay(
 ) -> Replay:
     """Try a problem again that `check` has saved, with the kernel and the arguments that were given there."""
     words = [
-        *_contract_words(contract),
+        *contract_words(contract),
         *_command(premises, {}, {}),
         *("--replay", os.fspath(path)),
     ]

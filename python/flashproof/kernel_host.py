@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from .arrays import Framework, from_array, to_array
 from .safetensors import Array, read, write
@@ -27,6 +27,13 @@ class Declined(Exception):
     """A kernel raises it for a problem that it does not take; NotImplementedError does as well."""
 
 
+class Host(Protocol):
+    """What answers the process protocol."""
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry a request of the process protocol out; the answer to it."""
+
+
 @dataclass(frozen=True)
 class KernelHost:
     """Runs a kernel on problems that come as files."""
@@ -35,6 +42,8 @@ class KernelHost:
     backward: Callable[..., Any] | None
     framework: Framework
     contract: Contract = "attention"
+    #: Makes the array that the kernel gets of a tensor's name and elements; None for a new one each time.
+    place: Callable[[str, Array], Any] | None = None
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry a request of the process protocol out; the answer to it. Never raises what the kernel raises."""
@@ -52,12 +61,12 @@ class KernelHost:
         return {"id": request["id"], "ok": True}
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Array]:
-        """The tensors that a request wants."""
-        stored, _ = read(request["problem"])
-        tensors = {
-            name: from_array(_ranked(name, array, stored), self.framework)
-            for name, array in stored.items()
-        }
+        """The tensors that a request wants, of the file that it names."""
+        return self.run_on(read(request["problem"])[0], request)
+
+    def run_on(self, stored: Mapping[str, Array], request: Mapping[str, Any]) -> dict[str, Array]:
+        """The tensors that a request wants of a problem's tensors."""
+        tensors = {name: self._placed(name, ranked(name, stored)) for name in stored}
         beside = {
             key: value
             for key, value in request.items()
@@ -84,6 +93,9 @@ class KernelHost:
         raise NotImplementedError(
             "gradients of a NumPy kernel: give backward=, which returns dq, dk and dv"
         )
+
+    def _placed(self, name: str, array: Array) -> Any:
+        return from_array(array, self.framework) if self.place is None else self.place(name, array)
 
     def _by_autograd(
         self,
@@ -139,8 +151,9 @@ class KernelHost:
         return found
 
 
-def _ranked(name: str, array: Array, stored: Mapping[str, Array]) -> Array:
-    """Q, K, V and dO with a batch, which a file may leave out; packed sequences have none: [total, heads, dim]."""
+def ranked(name: str, stored: Mapping[str, Array]) -> Array:
+    """A tensor of a problem: Q, K, V and dO with a batch, which a file may leave out; packed sequences have none: [total, heads, dim]."""
+    array = stored[name]
     side = "k" if name in ("k", "v") else "q"
     is_packed = f"cu_seqlens_{side}" in stored or "cu_seqlens" in stored
     if name in ("q", "k", "v", "dout") and len(array.shape) == 3 and not is_packed:

@@ -281,6 +281,13 @@ describe('problems that are promised', () => {
       scales: ['default', 'odd'],
       maximumElements: 2 ** 18,
     });
+    // Sizes that are promised to be large are drawn, however long a run takes.
+    const fixed = (size: number) => ({ min: size, max: size });
+    const large = { queries: fixed(512), keys: fixed(512), kvHeads: fixed(2), batch: fixed(1) };
+    expect(of({ sizes: large, dims: [64], groupSizes: [3] }).maximumElements).toBe(
+      512 * 512 * 64 * 6,
+    );
+    expect(of({ sizes: { queries: { max: 4096 } } }).maximumElements).toBe(2 ** 18);
     for (const name of [
       'causal',
       'window',
