@@ -24,6 +24,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** source → generated TypeScript file */
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
+  ['src/formats/assembly/short-formats.ts', 'src/formats/short-formats.generated.ts'],
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
   [
     'kernels/online-softmax/webassembly/assembly/forward.ts',
