@@ -32,6 +32,11 @@ export interface PredictionPlace {
   readonly vDim: number;
   /** The bound for a fault that shows keys to a row without any: that of a row that has some. */
   readonly elsewhere: RowBound;
+  /**
+   * Where a row is looked at by some columns of V alone: the prediction of all columns, for weights of these. Default: the values
+   * that come with the weights are all there are.
+   */
+  readonly whole?: (row: WeightedRow) => RowPrediction;
   /** The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for that. */
   readonly reported: (logarithm: number) => number;
 }
@@ -54,19 +59,28 @@ function finish(
 }
 
 /** Sums over the values of a row, with weights. */
-interface WeightedSums {
+export interface WeightedSums {
   /** Σ w v and Σ |w v| by column. */
   readonly out: Float64Array;
   readonly magnitude: Float64Array;
   /** Σ w²‖v‖². */
-  readonly squares: number;
+  squares: number;
 }
 
-/** Sums in the order of the keys; keys of weight 0 have no part in them, whatever their values. */
-function weighValues(weights: Float64Array, values: Float64Array, vDim: number): WeightedSums {
-  const out = new Float64Array(vDim);
-  const magnitude = new Float64Array(vDim);
-  let squares = 0;
+/** Sums over no keys. */
+export function emptySums(vDim: number): WeightedSums {
+  return { out: new Float64Array(vDim), magnitude: new Float64Array(vDim), squares: 0 };
+}
+
+/** Adds keys to sums, in their order; keys of weight 0 have no part in them, whatever their values. */
+export function addWeighed(
+  sums: WeightedSums,
+  weights: Float64Array,
+  values: Float64Array,
+  vDim: number,
+): void {
+  const { out, magnitude } = sums;
+  let { squares } = sums;
   const addOne = (j: number) => {
     const w = weights[j];
     if (w === 0) return;
@@ -114,14 +128,24 @@ function weighValues(weights: Float64Array, values: Float64Array, vDim: number):
     else addOne(j);
     j += isFour ? 4 : 1;
   }
-  return { out, magnitude, squares };
+  sums.squares = squares;
 }
 
 /** The output of weights applied to values, with the limits of its rounding. */
 export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
-  const { vDim, reported } = place;
-  const { weights, values, growth = 1 } = row;
-  const { out, magnitude, squares } = weighValues(weights, values, vDim);
+  if (place.whole !== undefined) return place.whole(row);
+  const sums = emptySums(place.vDim);
+  addWeighed(sums, row.weights, row.values, place.vDim);
+  return predictSums(place, row, sums);
+}
+
+/** The output of weights with known sums over the values that they are applied to. */
+export function predictSums(
+  place: PredictionPlace,
+  { lse, growth = 1 }: Pick<WeightedRow, 'lse' | 'growth'>,
+  { out, magnitude, squares }: WeightedSums,
+): RowPrediction {
+  const { reported } = place;
   const bound = place.bound.keys === 0 ? place.elsewhere : place.bound;
   const grown =
     growth <= 1
@@ -131,7 +155,7 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
           weight: Math.expm1(Math.min(growth * Math.log1p(bound.weight), 700)),
           typicalWeight: growth * bound.typicalWeight,
         };
-  return finish({ ...place, bound: grown }, out, magnitude, squares, reported(row.lse));
+  return finish({ ...place, bound: grown }, out, magnitude, squares, reported(lse));
 }
 
 /**

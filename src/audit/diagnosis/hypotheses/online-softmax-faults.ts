@@ -284,14 +284,23 @@ function hypothesis(
   };
 }
 
+/** A kind of fault as hypotheses, by block size and order. */
+function* byBlocks(context: HypothesisContext, fault: OnlineFault): Generator<Hypothesis> {
+  const { keys } = context.shape;
+  if (fault.inOneBlock) yield hypothesis(context, fault, keys, 'first to last', '');
+  for (const block of blockSizes)
+    for (const order of block < keys ? orders : [])
+      yield hypothesis(context, fault, block, order, ` (blocks of ${block} keys, ${order})`);
+}
+
 /** Faults of the running maximum, of the rescales and of P, by block size and order. */
 export const onlineSoftmaxHypotheses: HypothesisFamily = function* (context) {
-  const { shape, reader } = context;
-  const faults = [...rescaleFaults, ...exponentialFaults, ...weightFaults(reader.problem.v.format)];
-  for (const fault of faults) {
-    if (fault.inOneBlock) yield hypothesis(context, fault, shape.keys, 'first to last', '');
-    for (const block of blockSizes)
-      for (const order of block < shape.keys ? orders : [])
-        yield hypothesis(context, fault, block, order, ` (blocks of ${block} keys, ${order})`);
-  }
+  const ofWeights = weightFaults(context.reader.problem.v.format);
+  for (const fault of [...rescaleFaults, ...exponentialFaults, ...ofWeights])
+    yield* byBlocks(context, fault);
+};
+
+/** The faults of the rescales alone, by block size and order. */
+export const rescaleHypotheses: HypothesisFamily = function* (context) {
+  for (const fault of rescaleFaults) yield* byBlocks(context, fault);
 };

@@ -87,9 +87,9 @@ interface ClosedForm {
 }
 
 /** Scales that a slip makes of the one asked for. */
-function closedForms({ reader, shape }: HypothesisContext): ClosedForm[] {
+function closedForms({ reader, input }: HypothesisContext): ClosedForm[] {
   const { scale } = reader.problem;
-  const { qkDim, vDim } = shape;
+  const { qkDim, vDim } = input.reference.shape;
   const held = (format: FormatName, x: number, rounding: 'nearest-even' | 'toward-zero') =>
     round(formats[format], x, { rounding });
   return [

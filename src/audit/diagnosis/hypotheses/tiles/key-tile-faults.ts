@@ -1,7 +1,7 @@
-import { clipRanges, keysOf, spanOf } from '../../../../problem/index.js';
+import { clipRanges, spanOf } from '../../../../problem/index.js';
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../../hypothesis.js';
 import { predictWeighted, type WeightedRow } from '../../prediction.js';
-import type { RowReader } from '../../row-reader.js';
+import { isLong, type RowReader } from '../../row-reader.js';
 import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
 
 /**
@@ -117,12 +117,35 @@ const tileSizes = [128, 64, 32, 16] as const;
 const triedInFull = 24;
 /** A row's largest share in a tile's rank: beyond that all misfits are equally bad. */
 const largestMisfit = 200;
+/** Shares of keys that are kept: 32 MiB. */
+const keptShares = 2 ** 22;
 /** Damaged rows that rank the tiles. */
 const rankingRows = 6;
 
+/** Makes a function that tells the shares of a row's keys in its sum, exp(score − its logarithm); 0 for keys that it does not see. */
+function createShares(reader: RowReader): (row: SampleRow) => Float64Array {
+  const known = new Map<number, Float64Array>();
+  return (row) => {
+    const found = known.get(row.row);
+    if (found !== undefined) return found;
+    const shares = reader.scores(row.row).map((s) => Math.exp(s - row.denominator));
+    if ((known.size + 1) * shares.length > keptShares) known.clear();
+    known.set(row.row, shares);
+    return shares;
+  };
+}
+
+/** What rows under a fault of a tile are made from. */
+interface TileRows {
+  readonly reader: RowReader;
+  readonly shares: (row: SampleRow) => Float64Array;
+  /** Whether V is too large to be copied. */
+  readonly isLong: boolean;
+}
+
 /** One row under a fault of one tile, or null where the fault leaves nothing of it or does not touch it. */
 function faultyRow(
-  reader: RowReader,
+  { reader, shares, isLong }: TileRows,
   row: SampleRow,
   tile: KeyTile,
   fault: TileFault,
@@ -133,24 +156,39 @@ function faultyRow(
   const { keys, vDim } = reader.shape;
   const size = tile.end - tile.begin;
   const dots = reader.dots(row.row, row.kv);
+  const ofKeys = shares(row);
   const weights = new Float64Array(keys);
-  const values = reader.valuesOf(row.row, row.kv);
   let sum = Math.exp(reader.sink(row.row) - row.denominator);
-  for (const j of keysOf(row.ranges)) {
-    const inside = j >= first && j < last;
-    const source = inside ? j + fault.keysFrom * size : j;
-    if (source < 0 || source >= keys) return null;
-    const dot = inside && fault.zeroKeys ? 0 : dots[source];
-    const p = Math.exp(reader.score(dot, row.row, j) - row.denominator);
-    weights[j] = inside ? fault.inOutput * p : p;
-    sum += inside ? fault.inSum * p : p;
-  }
+  for (const { begin, end } of row.ranges)
+    for (let j = begin; j < end; j++) {
+      let p = ofKeys[j];
+      if (j < first || j >= last) {
+        weights[j] = p;
+        sum += p;
+        continue;
+      }
+      const source = j + fault.keysFrom * size;
+      if (source < 0 || source >= keys) return null;
+      if (fault.zeroKeys || source !== j) {
+        const dot = fault.zeroKeys ? 0 : dots[source];
+        p = Math.exp(reader.score(dot, row.row, j) - row.denominator);
+      }
+      weights[j] = fault.inOutput * p;
+      sum += fault.inSum * p;
+    }
   if (!(sum > 0)) return null;
-  for (const j of keysOf(row.ranges)) weights[j] /= sum;
+  for (const { begin, end } of row.ranges) for (let j = begin; j < end; j++) weights[j] /= sum;
   const lse = row.denominator + Math.log(sum);
+  const values = reader.valuesOf(row.row, row.kv);
   if (fault.valuesFrom === 0) return { weights, values, lse };
   const from = fault.valuesFrom * size;
   if (first + from < 0 || last + from > keys) return null;
+  if (isLong) {
+    // The weights of the tile join those of the keys whose values they are applied to.
+    for (let j = first; j < last; j++) weights[j + from] += weights[j];
+    weights.fill(0, first, last);
+    return { weights, values, lse };
+  }
   const moved = values.slice();
   moved.copyWithin(first * vDim, (first + from) * vDim, (last + from) * vDim);
   // The source may not overlap the tile, since they are a whole tile apart.
@@ -215,6 +253,8 @@ function describeKeys({ begin, end }: KeyTile): string {
 export const keyTileHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape, sample } = context;
   const rows = sample.filter((row) => row.damaged).slice(0, rankingRows);
+  const shares = createShares(reader);
+  const of = { reader, shares, isLong: isLong(context.input.reference.shape) };
   const candidates = tileSizes
     .filter((size) => size < shape.keys)
     .flatMap((size) => {
@@ -234,7 +274,7 @@ export const keyTileHypotheses: HypothesisFamily = function* (context) {
       technique: fault.technique,
       statement: fault.statement(describeKeys(tile)),
       predict: (row) => {
-        const faulty = faultyRow(reader, row, tile, fault);
+        const faulty = faultyRow(of, row, tile, fault);
         return faulty === 'untouched'
           ? row.correct
           : faulty === null
