@@ -14,8 +14,28 @@ export interface RowPrediction {
   readonly lse: number;
 }
 
+/** Keys of a stretch that has one factor of `RelativeWeights`. */
+export const cellKeys = 16;
+
+/** Weights in multiples of the correct ones. */
+export interface RelativeWeights {
+  /** The correct weights of all keys: their shares in the row sum. */
+  readonly shares: Float64Array;
+  /** A factor for each stretch of 16 keys; null for one factor of all keys but those of a range. */
+  readonly cells: Float64Array | null;
+  /** The keys whose weights are not `factor` times their shares, and these weights; null for none. */
+  readonly range: {
+    readonly begin: number;
+    readonly end: number;
+    readonly weights: Float64Array;
+    readonly factor: number;
+  } | null;
+}
+
 /** A row of weights already divided by the row sum, as a faulty kernel applies them to V. */
 export interface WeightedRow {
+  /** Instead of `weights`, which are none then, for rows of so many keys that V is not held. */
+  readonly relative?: RelativeWeights;
   readonly weights: Float64Array;
   /** [keys × vDim]; weight j is applied to row j. */
   readonly values: Float64Array;
@@ -32,11 +52,8 @@ export interface PredictionPlace {
   readonly vDim: number;
   /** The bound for a fault that shows keys to a row without any: that of a row that has some. */
   readonly elsewhere: RowBound;
-  /**
-   * Where a row is looked at by some columns of V alone: the prediction of all columns, for weights of these. Default: the values
-   * that come with the weights are all there are.
-   */
-  readonly whole?: (row: WeightedRow) => RowPrediction;
+  /** Sums over the values of a row with so many keys that V is not held; default: over the values that come with the weights. */
+  readonly sumsOf?: (row: WeightedRow) => WeightedSums;
   /** The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for that. */
   readonly reported: (logarithm: number) => number;
 }
@@ -131,21 +148,18 @@ export function addWeighed(
   sums.squares = squares;
 }
 
-/** The output of weights applied to values, with the limits of its rounding. */
-export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
-  if (place.whole !== undefined) return place.whole(row);
-  const sums = emptySums(place.vDim);
-  addWeighed(sums, row.weights, row.values, place.vDim);
-  return predictSums(place, row, sums);
+/** Sums over the values that come with weights. */
+function weighValues({ weights, values }: WeightedRow, vDim: number): WeightedSums {
+  const sums = emptySums(vDim);
+  addWeighed(sums, weights, values, vDim);
+  return sums;
 }
 
-/** The output of weights with known sums over the values that they are applied to. */
-export function predictSums(
-  place: PredictionPlace,
-  { lse, growth = 1 }: Pick<WeightedRow, 'lse' | 'growth'>,
-  { out, magnitude, squares }: WeightedSums,
-): RowPrediction {
+/** The output of weights applied to values, with the limits of its rounding. */
+export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
   const { reported } = place;
+  const { lse, growth = 1 } = row;
+  const { out, magnitude, squares } = place.sumsOf?.(row) ?? weighValues(row, place.vDim);
   const bound = place.bound.keys === 0 ? place.elsewhere : place.bound;
   const grown =
     growth <= 1
@@ -188,9 +202,25 @@ export function logSumExp(scores: Float64Array): number {
 
 /** Softmax of scores, −∞ for masked ones: zeros, with an LSE of −∞, when all are masked. */
 export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 1): WeightedRow {
+  if (scores.length > manyKeys) return { ...longSoftmax(scores), values, growth };
   const lse = logSumExp(scores);
   const weights = scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - lse)));
   return { weights, values, lse, growth };
+}
+
+/** Scores from so many on are not raised to powers twice. */
+const manyKeys = 2 ** 18;
+
+/** The softmax by one exponential a key. */
+function longSoftmax(scores: Float64Array): Pick<WeightedRow, 'weights' | 'lse'> {
+  const weights = new Float64Array(scores.length);
+  let maximum = -Infinity;
+  for (let j = 0; j < scores.length; j++) if (scores[j] > maximum) maximum = scores[j];
+  if (maximum === -Infinity) return { weights, lse: -Infinity };
+  let sum = 0;
+  for (let j = 0; j < scores.length; j++) sum += weights[j] = Math.exp(scores[j] - maximum);
+  for (let j = 0; j < scores.length; j++) weights[j] /= sum;
+  return { weights, lse: maximum + Math.log(sum) };
 }
 
 /**

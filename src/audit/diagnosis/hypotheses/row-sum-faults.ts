@@ -2,6 +2,7 @@ import type { ProblemShape } from '../../../problem/index.js';
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { scalePrediction } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
+import { createRowShares, type RowShares } from '../row-shares.js';
 
 /** A wrong divisor, in units of the row's correct sum. */
 interface RowSumFault {
@@ -10,23 +11,17 @@ interface RowSumFault {
   readonly statement: string;
   /** The statement without its parameters. */
   readonly cause?: string;
-  /** Faulty divisor / correct row sum; `scores` are natural, −∞ where masked. */
-  readonly ratio: (row: SampleRow, scores: Float64Array) => number;
+  /** Faulty divisor / correct row sum. */
+  readonly ratio: (row: SampleRow) => number;
   /** Whether the LSE is made of the same sum. */
   readonly inLse: boolean;
 }
 
-/** Σ exp(score − LSE) over the keys that `counts` and a sink: their share in the row sum. */
-function share(
-  row: SampleRow,
-  scores: Float64Array,
-  keys: number,
-  counts: (key: number) => boolean,
-): number {
+/** Σ over the keys that `counts` and a sink: their share in the row sum. */
+function share(shares: Float64Array, keys: number, counts: (key: number) => boolean): number {
   let sum = 0;
-  scores.forEach((s, j) => {
-    if (s !== -Infinity && (j >= keys || counts(j))) sum += Math.exp(s - row.denominator);
-  });
+  for (let j = 0; j < shares.length; j++)
+    if (shares[j] !== 0 && (j >= keys || counts(j))) sum += shares[j];
   return sum;
 }
 
@@ -71,14 +66,13 @@ function* paddingFaults(reader: RowReader, { keys, batch }: ProblemShape): Gener
   };
 }
 
-function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
+function* partialSums(shares: RowShares, { keys }: ProblemShape): Generator<RowSumFault> {
   const sum = (statement: string, counts: (key: number, row: SampleRow) => boolean) => ({
     id: 'row-sum-over-part-of-the-keys',
     technique: 'row-sum',
     statement,
     cause: 'the row sum leaves out part of the keys',
-    ratio: (row: SampleRow, scores: Float64Array) =>
-      share(row, scores, keys, (key) => counts(key, row)),
+    ratio: (row: SampleRow) => share(shares(row), keys, (key) => counts(key, row)),
     inLse: true,
   });
   for (const stride of strides)
@@ -122,28 +116,29 @@ function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
   yield sum('the last key is not in the row sum', (key, { span }) => key !== span.end - 1);
 }
 
-function* divisionFaults(): Generator<RowSumFault> {
-  const largest = (scores: Float64Array) => scores.reduce((a, b) => Math.max(a, b), -Infinity);
+function* divisionFaults(reader: RowReader): Generator<RowSumFault> {
+  const largest = ({ row }: SampleRow) =>
+    reader.scores(row).reduce((a, b) => Math.max(a, b), -Infinity);
   yield {
     id: 'not-normalised',
     technique: 'normalise',
     statement: 'the output is not divided by the row sum',
-    ratio: (row, scores) => Math.exp(largest(scores) - row.denominator),
+    ratio: (row) => Math.exp(largest(row) - row.denominator),
     inLse: false,
   };
   yield {
     id: 'normalised-twice',
     technique: 'normalise',
     statement: 'the output is divided by the row sum twice',
-    ratio: (row, scores) => Math.exp(row.denominator - largest(scores)),
+    ratio: (row) => Math.exp(row.denominator - largest(row)),
     inLse: false,
   };
 }
 
 function* rowSumFaults(reader: RowReader, shape: ProblemShape): Generator<RowSumFault> {
   yield* paddingFaults(reader, shape);
-  yield* partialSums(shape);
-  yield* divisionFaults();
+  yield* partialSums(createRowShares(reader), shape);
+  yield* divisionFaults(reader);
 }
 
 /** Right weights over a wrong row sum: each row's output off by one factor. */
@@ -159,7 +154,7 @@ export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, in
         statement: inLse && hasLse && !lseFollows ? `${statement}, but not in the LSE` : statement,
         predict: (row) => {
           if (row.ranges.length === 0) return row.correct;
-          const divisor = ratio(row, reader.scores(row.row));
+          const divisor = ratio(row);
           if (divisor === 0) return null;
           const lse = row.correct.lse + (lseFollows ? Math.log(divisor) : 0);
           return scalePrediction(row, row.correct, 1 / divisor, lse);

@@ -51,7 +51,8 @@ function ofColumns(context: HypothesisContext, values: ValueColumns): Hypothesis
   const { magnitude } = input.reference.quantities.out;
   const pick = (numbers: Float64Array) => Float64Array.from(columns, (c) => numbers[c]);
   const narrowed = (row: SampleRow): SampleRow => {
-    const place = { ...row, vDim: columns.length };
+    const sumsOf: SampleRow['sumsOf'] = (weighted) => values.heldSums(weighted);
+    const place = { ...row, vDim: columns.length, sumsOf };
     const scores = reader.scores(row.row);
     const { noise } = predictWeighted(place, softmaxRow(scores, values.held(row.kv)));
     const { out, limit, lse } = row.correct;
@@ -92,8 +93,9 @@ function ofAllColumns(hypothesis: Hypothesis, values: ValueColumns): Hypothesis 
     predict: (row) => {
       const found = known.get(row.row);
       if (found !== undefined) return found;
-      const whole: SampleRow['whole'] = (weighted) => values.predict(row, weighted);
-      const made = hypothesis.predict({ ...row, whole });
+      const sumsOf: SampleRow['sumsOf'] = (weighted) => values.allSums(weighted);
+      const made = hypothesis.predict({ ...row, sumsOf });
+      // A row that it does not touch is known by its identity.
       known.set(row.row, made);
       return made;
     },

@@ -1,16 +1,10 @@
 import { decodeTensor } from '../../../formats/index.js';
 import type { Problem, ProblemShape } from '../../../problem/index.js';
-import {
-  addWeighed,
-  emptySums,
-  predictSums,
-  type PredictionPlace,
-  type RowPrediction,
-  type WeightedRow,
-} from '../prediction.js';
+import { addWeighed, emptySums, type WeightedRow, type WeightedSums } from '../prediction.js';
+import { sumShares, sumsOfCells, sumsOfRange, weightsOf, type ShareSums } from './relative-sums.js';
 
-/** Numbers of the columns that are held: 64 MiB in fp64. */
-const heldNumbers = 2 ** 23;
+/** Numbers of the columns that are held: 32 MiB in fp64. */
+const heldNumbers = 2 ** 22;
 /** Rows of V that are decoded at once. */
 const decodedRows = 512;
 
@@ -19,6 +13,19 @@ function widthOf(keys: number, vDim: number): number {
   let width = Math.max(1, Math.min(vDim, Math.floor(heldNumbers / Math.max(keys, 1))));
   while (vDim % width !== 0) width -= 1;
   return width;
+}
+
+/** What was made last, and of what. */
+class Last<Made> {
+  #last: { readonly of: object; readonly made: Made } | null = null;
+
+  /** What `make` returns, or returned for the same object the last time. */
+  of(object: object, make: () => Made): Made {
+    if (this.#last?.of === object) return this.#last.made;
+    const made = make();
+    this.#last = { of: object, made };
+    return made;
+  }
 }
 
 /** The places of the `count` largest numbers, ascending. */
@@ -39,6 +46,9 @@ export class ValueColumns {
   /** The held columns of the head that was asked for last, and the heads of all that were. */
   #held: { readonly kv: number; readonly values: Float64Array } | null = null;
   readonly #heads = new WeakMap<Float64Array, number>();
+  /** What is known of the correct weights that were asked for last. */
+  readonly #ofHeld = new Last<ShareSums>();
+  readonly #ofAll = new Last<WeightedSums>();
 
   /** @param errors the errors of the output by column: those that err most are held */
   constructor(problem: Problem, shape: ProblemShape, errors: Float64Array) {
@@ -65,16 +75,47 @@ export class ValueColumns {
     return values;
   }
 
-  /** The prediction of all columns for weights that are applied to what `held` returned. */
-  predict(place: PredictionPlace, row: WeightedRow): RowPrediction {
-    const kv = this.#heads.get(row.values);
+  /** The sums over the held columns for weights that are applied to what `held` returned. */
+  heldSums({ weights, values, relative }: WeightedRow): WeightedSums {
+    const vDim = this.columns.length;
+    if (relative === undefined) {
+      const sums = emptySums(vDim);
+      addWeighed(sums, weights, values, vDim);
+      return sums;
+    }
+    const ofShares = this.#ofHeld.of(relative.shares, () =>
+      sumShares(relative.shares, values, vDim),
+    );
+    if (relative.cells !== null) return sumsOfCells(relative.cells, ofShares, vDim);
+    const { begin, end } = relative.range ?? { begin: 0, end: 0 };
+    return sumsOfRange(relative, ofShares.all, values.subarray(begin * vDim, end * vDim), vDim);
+  }
+
+  /** The same sums over all columns. */
+  allSums({ weights, values, relative }: WeightedRow): WeightedSums {
+    const kv = this.#heads.get(values);
     if (kv === undefined) throw new Error('these weights are not of the held columns of a head');
-    const sums = emptySums(place.vDim);
-    this.#decode(kv, (some, firstKey, count) => {
-      const weights = row.weights.subarray(firstKey, firstKey + count);
-      addWeighed(sums, weights, some, place.vDim);
-    });
-    return predictSums(place, row, sums);
+    if (relative === undefined) return this.#weigh(kv, weights);
+    if (relative.cells !== null) return this.#weigh(kv, weightsOf(relative));
+    const all = this.#ofAll.of(relative.shares, () => this.#weigh(kv, relative.shares));
+    const { begin, end } = relative.range ?? { begin: 0, end: 0 };
+    return sumsOfRange(relative, all, this.#rows(kv, begin, end), this.#shape.vDim);
+  }
+
+  /** Σ over all keys and columns. */
+  #weigh(kv: number, weights: Float64Array): WeightedSums {
+    const { vDim } = this.#shape;
+    const sums = emptySums(vDim);
+    this.#decode(kv, (some, firstKey, count) =>
+      addWeighed(sums, weights.subarray(firstKey, firstKey + count), some, vDim),
+    );
+    return sums;
+  }
+
+  /** V of some keys. */
+  #rows(kv: number, begin: number, end: number): Float64Array {
+    const { keys, vDim } = this.#shape;
+    return decodeTensor(this.#problem.v, (kv * keys + begin) * vDim, (kv * keys + end) * vDim);
   }
 
   /** Decodes V of a head some rows at a time. */

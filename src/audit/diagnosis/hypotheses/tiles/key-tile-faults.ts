@@ -1,8 +1,10 @@
-import { clipRanges, spanOf } from '../../../../problem/index.js';
-import type { HypothesisContext, HypothesisFamily, SampleRow } from '../../hypothesis.js';
+import { clipRanges, spanOf, type ProblemShape } from '../../../../problem/index.js';
+import { lazily } from '../../../../reuse.js';
+import type { HypothesisFamily, SampleRow } from '../../hypothesis.js';
 import { predictWeighted, type WeightedRow } from '../../prediction.js';
 import { isLong, type RowReader } from '../../row-reader.js';
-import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
+import { createRowShares, type RowShares } from '../../row-shares.js';
+import { GranuleSums, ownTile, type KeyTile, type TileSource } from './granule-sums.js';
 
 /**
  * A fault of one tile of keys: the tile's weights in the sum over V and in the row sum, in multiples of the
@@ -117,28 +119,13 @@ const tileSizes = [128, 64, 32, 16] as const;
 const triedInFull = 24;
 /** A row's largest share in a tile's rank: beyond that all misfits are equally bad. */
 const largestMisfit = 200;
-/** Shares of keys that are kept: 32 MiB. */
-const keptShares = 2 ** 22;
 /** Damaged rows that rank the tiles. */
 const rankingRows = 6;
-
-/** Makes a function that tells the shares of a row's keys in its sum, exp(score − its logarithm); 0 for keys that it does not see. */
-function createShares(reader: RowReader): (row: SampleRow) => Float64Array {
-  const known = new Map<number, Float64Array>();
-  return (row) => {
-    const found = known.get(row.row);
-    if (found !== undefined) return found;
-    const shares = reader.scores(row.row).map((s) => Math.exp(s - row.denominator));
-    if ((known.size + 1) * shares.length > keptShares) known.clear();
-    known.set(row.row, shares);
-    return shares;
-  };
-}
 
 /** What rows under a fault of a tile are made from. */
 interface TileRows {
   readonly reader: RowReader;
-  readonly shares: (row: SampleRow) => Float64Array;
+  readonly shares: RowShares;
   /** Whether V is too large to be copied. */
   readonly isLong: boolean;
 }
@@ -157,6 +144,8 @@ function faultyRow(
   const size = tile.end - tile.begin;
   const dots = reader.dots(row.row, row.kv);
   const ofKeys = shares(row);
+  const values = reader.valuesOf(row.row, row.kv);
+  if (isLong) return longRow(row, { first, last, size }, fault, { reader, shares: ofKeys, values });
   const weights = new Float64Array(keys);
   let sum = Math.exp(reader.sink(row.row) - row.denominator);
   for (const { begin, end } of row.ranges)
@@ -179,21 +168,64 @@ function faultyRow(
   if (!(sum > 0)) return null;
   for (const { begin, end } of row.ranges) for (let j = begin; j < end; j++) weights[j] /= sum;
   const lse = row.denominator + Math.log(sum);
-  const values = reader.valuesOf(row.row, row.kv);
   if (fault.valuesFrom === 0) return { weights, values, lse };
   const from = fault.valuesFrom * size;
   if (first + from < 0 || last + from > keys) return null;
-  if (isLong) {
-    // The weights of the tile join those of the keys whose values they are applied to.
-    for (let j = first; j < last; j++) weights[j + from] += weights[j];
-    weights.fill(0, first, last);
-    return { weights, values, lse };
-  }
   const moved = values.slice();
   moved.copyWithin(first * vDim, (first + from) * vDim, (last + from) * vDim);
   // The source may not overlap the tile, since they are a whole tile apart.
   return { weights, values: moved, lse };
 }
+
+/** The keys of a tile that a row sees, from the first to behind the last, and the number of keys of a tile. */
+interface TouchedKeys {
+  readonly first: number;
+  readonly last: number;
+  readonly size: number;
+}
+
+/** The correct weights of a row, and the values that they are applied to. */
+interface CorrectWeights {
+  readonly reader: RowReader;
+  readonly shares: Float64Array;
+  readonly values: Float64Array;
+}
+
+/**
+ * A row of many keys under a fault of one tile, by the weights of that tile alone: a value that is read from another tile counts with the
+ * weights of both keys. The shares of all keys sum up to 1.
+ */
+function longRow(
+  row: SampleRow,
+  { first, last, size }: TouchedKeys,
+  fault: TileFault,
+  { reader, shares, values }: CorrectWeights,
+): WeightedRow | null {
+  const { keys } = reader.shape;
+  const [keysFrom, valuesFrom] = [fault.keysFrom * size, fault.valuesFrom * size];
+  const source = valuesFrom === 0 ? keysFrom : valuesFrom;
+  if (first + source < 0 || last + source > keys) return null;
+  const [begin, end] = [Math.min(first, first + valuesFrom), Math.max(last, last + valuesFrom)];
+  const weights = shares.slice(begin, end).fill(0, first - begin, last - begin);
+  const dots = reader.dots(row.row, row.kv);
+  let [own, summed] = [0, 0];
+  for (const touched of clipRanges(row.ranges, first, last))
+    for (let j = touched.begin; j < touched.end; j++) {
+      const dot = fault.zeroKeys ? 0 : dots[j + keysFrom];
+      const isOwn = keysFrom === 0 && !fault.zeroKeys;
+      const p = isOwn ? shares[j] : Math.exp(reader.score(dot, row.row, j) - row.denominator);
+      own += shares[j];
+      summed += fault.inSum * p;
+      weights[j + valuesFrom - begin] += fault.inOutput * p;
+    }
+  const sum = 1 - own + summed;
+  if (!(sum > 0)) return null;
+  for (let i = 0; i < weights.length; i++) weights[i] /= sum;
+  const relative = { shares, cells: null, range: { begin, end, weights, factor: 1 / sum } };
+  return { weights: noWeights, relative, values, lse: row.denominator + Math.log(sum) };
+}
+
+const noWeights = new Float64Array(0);
 
 interface Candidate {
   readonly tile: KeyTile;
@@ -201,31 +233,60 @@ interface Candidate {
   readonly misfit: number;
 }
 
-/** Every tile of one size under one kind of fault, by how far the ranking rows are from it. */
+/** Sums of the ranking rows over stretches of keys, whatever the tiles are that consist of these. */
+class RankedRows {
+  readonly rows: readonly SampleRow[];
+  readonly #of: TileRows;
+  readonly #granule: number;
+  readonly #own: () => readonly GranuleSums[];
+  readonly #ofZeroKeys: () => readonly GranuleSums[];
+
+  constructor(of: TileRows, rows: readonly SampleRow[], granule: number) {
+    this.rows = rows;
+    this.#of = of;
+    this.#granule = granule;
+    this.#own = lazily(() => this.#sums(ownTile));
+    this.#ofZeroKeys = lazily(() => this.#sums({ ...ownTile, zeroKeys: true }));
+  }
+
+  /** The sums of a row with K and V of its own. */
+  own(row: number): GranuleSums {
+    return this.#own()[row];
+  }
+
+  /** The sums of a row with K and V as tiles of one size with a fault have them. */
+  faulty(row: number, size: number, { keysFrom, valuesFrom, zeroKeys }: TileFault): GranuleSums {
+    if (zeroKeys && valuesFrom === 0) return this.#ofZeroKeys()[row];
+    if (keysFrom === 0 && valuesFrom === 0) return this.own(row);
+    const source = { keysFrom: keysFrom * size, valuesFrom: valuesFrom * size, zeroKeys };
+    return this.#sumsOf(this.rows[row], source);
+  }
+
+  #sums(source: TileSource): readonly GranuleSums[] {
+    return this.rows.map((row) => this.#sumsOf(row, source));
+  }
+
+  #sumsOf(row: SampleRow, source: TileSource): GranuleSums {
+    const { reader, shares } = this.#of;
+    return new GranuleSums(reader, row, shares(row), this.#granule, source);
+  }
+}
+
+/** The tiles of one size that rows under one kind of fault are least far from, in order; of equally far ones the first. */
 function rankTiles(
-  { reader, shape }: HypothesisContext,
-  rows: readonly SampleRow[],
+  { keys, vDim }: ProblemShape,
+  ranked: RankedRows,
   size: number,
   fault: TileFault,
-  correct: readonly GranuleSums[],
 ): Candidate[] {
-  const { keys, vDim } = shape;
-  const tiles = Array.from({ length: Math.ceil(keys / size) }, (_, t) => ({
-    begin: t * size,
-    end: Math.min((t + 1) * size, keys),
-  }));
-  const misfits = new Float64Array(tiles.length);
-  for (const [index, row] of rows.entries()) {
-    const sums = correct[index];
-    const faulty =
-      fault.keysFrom === 0 && fault.valuesFrom === 0 && !fault.zeroKeys
-        ? sums
-        : new GranuleSums(reader, row, size, {
-            keysFrom: fault.keysFrom * size,
-            valuesFrom: fault.valuesFrom * size,
-            zeroKeys: fault.zeroKeys,
-          });
-    tiles.forEach((tile, t) => {
+  const count = Math.ceil(keys / size);
+  const tileAt = (t: number) => ({ begin: t * size, end: Math.min((t + 1) * size, keys) });
+  const misfits = new Float64Array(count);
+  for (const [index, row] of ranked.rows.entries()) {
+    const sums = ranked.own(index);
+    const faulty = ranked.faulty(index, size, fault);
+    for (let t = 0; t < count; t++) {
+      const tile = tileAt(t);
       const total = 1 - sums.weight(tile) + fault.inSum * faulty.weight(tile);
       let squares = 0;
       for (let c = 0; c < vDim; c++) {
@@ -236,13 +297,20 @@ function rankTiles(
       const misfit = squares / row.correct.noise;
       misfits[t] += misfit < largestMisfit ? misfit : largestMisfit;
       const { observedLse } = row;
-      if (observedLse === null || !Number.isFinite(observedLse)) return;
+      if (observedLse === null || !Number.isFinite(observedLse)) continue;
       const lseError = observedLse - row.correct.lse - Math.log(total);
       const ofLse = (lseError / row.bound.lse) ** 2;
       misfits[t] += ofLse < largestMisfit ? ofLse : largestMisfit;
-    });
+    }
   }
-  return tiles.map((tile, t) => ({ tile, fault, misfit: misfits[t] }));
+  const best: Candidate[] = [];
+  misfits.forEach((misfit, t) => {
+    if (best.length === triedInFull && !(misfit < best[triedInFull - 1].misfit)) return;
+    const place = best.findLastIndex((one) => one.misfit <= misfit) + 1;
+    best.splice(place, 0, { tile: tileAt(t), fault, misfit });
+    if (best.length > triedInFull) best.pop();
+  });
+  return best;
 }
 
 function describeKeys({ begin, end }: KeyTile): string {
@@ -253,13 +321,14 @@ function describeKeys({ begin, end }: KeyTile): string {
 export const keyTileHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape, sample } = context;
   const rows = sample.filter((row) => row.damaged).slice(0, rankingRows);
-  const shares = createShares(reader);
+  const shares = createRowShares(reader);
   const of = { reader, shares, isLong: isLong(context.input.reference.shape) };
-  const candidates = tileSizes
-    .filter((size) => size < shape.keys)
+  const sizes = tileSizes.filter((size) => size < shape.keys);
+  const finest = of.isLong ? new RankedRows(of, rows, Math.min(...sizes)) : null;
+  const candidates = sizes
     .flatMap((size) => {
-      const correct = rows.map((row) => new GranuleSums(reader, row, size, ownTile));
-      return tileFaults.flatMap((fault) => rankTiles(context, rows, size, fault, correct));
+      const ranked = finest ?? new RankedRows(of, rows, size);
+      return tileFaults.flatMap((fault) => rankTiles(shape, ranked, size, fault));
     })
     .sort((a, b) => a.misfit - b.misfit)
     .slice(0, triedInFull)
