@@ -44,6 +44,10 @@ const modules = [
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],
   ['src/audit/structure/assembly/structure.ts', 'src/audit/structure/structure.generated.ts'],
   [
+    'src/audit/diagnosis/long-rows/assembly/weigh.ts',
+    'src/audit/diagnosis/long-rows/weigh.generated.ts',
+  ],
+  [
     'src/audit/gradients/bounds/pairs/assembly/pairs.ts',
     'src/audit/gradients/bounds/pairs/pairs.generated.ts',
   ],

@@ -126,7 +126,7 @@ export function decodedBlocks(
       const rows = { first, count, dim: qkDim };
       const fill = (k: Float64Array) => {
         decodeTensor(problem.k, first * qkDim, (first + count) * qkDim, k);
-        multiply(k, problem.scale);
+        memory.kernels.multiplyNumbers(k.byteOffset, k.length, problem.scale);
         round(k);
       };
       const kind = `keys ${problem.q.format} ${problem.scale}`;

@@ -54,8 +54,10 @@ function extremesOf({ values, measures }: MeasuredValues): {
 } {
   let [least, largest] = [Infinity, 0];
   if (measures !== null) {
-    for (const x of measures.least) if (x < least) least = x;
-    for (const x of measures.largest) if (x > largest) largest = x;
+    for (let i = 0; i < measures.least.length; i++) {
+      if (measures.least[i] < least) least = measures.least[i];
+      if (measures.largest[i] > largest) largest = measures.largest[i];
+    }
     return { least, largest };
   }
   for (const x of values) {

@@ -90,7 +90,7 @@ interface Trial {
 
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
 function tryHypotheses(context: HypothesisContext): Trial {
-  if (isLong(context.shape)) return tryOnLongRows(context);
+  if (context.isLong === true) return tryOnLongRows(context);
   const tried: Agreement[] = [];
   const accepted = acceptedCauses(familiesOf(context.input.problem), context, (hypothesis) => {
     const agreement = measureAgreement(hypothesis, context);
@@ -224,6 +224,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
       shape,
       reader,
       sample,
+      isLong: isLong(shape),
       noise: damage.noise,
       onlyLse,
       pooled,

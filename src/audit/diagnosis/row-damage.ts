@@ -1,5 +1,5 @@
 import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
-import { decodeTensor, type FormatName, type Tensor } from '../../formats/index.js';
+import { decodeMeasured, decodeTensor, type FormatName, type Tensor } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
@@ -45,7 +45,7 @@ export function expectedError(
 }
 
 /** Rows that are decoded at a time. */
-const decodedRows = 1024;
+const decodedRows = 64;
 
 /** Σ x² of each row of a tensor, [… × dim]. */
 function squaredNorms(tensor: Tensor, dim: number): Float64Array {
@@ -54,6 +54,11 @@ function squaredNorms(tensor: Tensor, dim: number): Float64Array {
   const values = new Float64Array(Math.min(decodedRows, rows) * dim);
   for (let first = 0; first < rows; first += decodedRows) {
     const end = Math.min(first + decodedRows, rows);
+    const measures = decodeMeasured(tensor, first * dim, end * dim, dim, values);
+    if (measures !== null) {
+      norms.set(measures.squares, first);
+      continue;
+    }
     decodeTensor(tensor, first * dim, end * dim, values);
     for (let row = first, at = 0; row < end; row++)
       for (let c = 0; c < dim; c++, at++) norms[row] += values[at] ** 2;

@@ -230,6 +230,18 @@ export class RowReader {
     return scores;
   }
 
+  /** The scores of a flat row, as `scores` has them, with a factor on its dot products. */
+  scoresTimes(row: number, factor: number): Float64Array {
+    const { keys } = this.shape;
+    const dots = this.dots(row, this.kvHead(row));
+    const scores = new Float64Array(this.#sinks === null ? keys : keys + 1).fill(-Infinity);
+    for (const { begin, end } of this.ranges(row))
+      for (let key = begin; key < Math.min(end, keys); key++)
+        scores[key] = this.score(factor * dots[key], row, key);
+    if (this.#sinks !== null) scores[keys] = this.sink(row);
+    return scores;
+  }
+
   /** The score that the problem forms from a dot product of flat row `row` and a key; natural units. */
   score(dot: number, row: number, key: number): number {
     const { queries } = this.shape;

@@ -330,10 +330,10 @@ function runRescales(
   const factors = new Float64Array(largest.length);
   const perBlock = block / cellKeys;
   const blocks = Math.ceil(largest.length / perBlock);
-  const done: [first: number, end: number][] = [];
+  const isForward = order === 'first to last';
   let [maximum, sum, previous] = [-Infinity, 0, 1];
   for (let i = 0; i < blocks; i++) {
-    const first = (order === 'first to last' ? i : blocks - 1 - i) * perBlock;
+    const first = (isForward ? i : blocks - 1 - i) * perBlock;
     const end = Math.min(first + perBlock, largest.length);
     let next = maximum;
     let mass = 0;
@@ -345,15 +345,14 @@ function runRescales(
     const factor = maximum === -Infinity ? 1 : Math.exp(maximum - next);
     const isKept = rescaled === 'sum' || rescaled === 'neither';
     const ofOutput = isKept ? 1 : lateRescale === true ? previous : factor;
-    if (ofOutput !== 1)
-      for (const [from, to] of done)
-        for (let cell = from; cell < to; cell++) factors[cell] *= ofOutput;
+    // The blocks before lie side by side.
+    const [from, to] = isForward ? [0, first] : [end, factors.length];
+    if (ofOutput !== 1) for (let cell = from; cell < to; cell++) factors[cell] *= ofOutput;
     const own = Math.exp(denominator - next);
     sum = sum * (rescaled === 'output' || rescaled === 'neither' ? 1 : factor) + own * mass;
     factors.fill(own, first, end);
     previous = factor;
     maximum = next;
-    done.push([first, end]);
   }
   return { factors: factors.map((x) => x / sum), lse: maximum + Math.log(sum) };
 }

@@ -1,6 +1,6 @@
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { cellKeys, logSumExp, predictWeighted } from '../prediction.js';
-import { isLong, type RowReader } from '../row-reader.js';
+import type { RowReader } from '../row-reader.js';
 import { createRowShares } from '../row-shares.js';
 
 const splitCounts = [2, 3, 4, 5, 6, 8, 16, 32] as const;
@@ -89,7 +89,7 @@ function longParts(
 ): Part[] | null {
   const { firstKey, keys } = reader.place(row);
   const isWhole = firstKey === 0 && keys === reader.shape.keys;
-  if (!isWhole || shares.length !== keys || length % cellKeys !== 0) return null;
+  if (!isWhole || shares.length !== keys) return null;
   const scores = reader.scores(row);
   const parts: Part[] = [];
   for (let begin = 0; begin < keys; begin += length) {
@@ -102,7 +102,7 @@ function longParts(
   return parts;
 }
 
-/** What a row becomes whose parts, of whole stretches of keys, count by other factors: see `predictParts`. */
+/** What a row of many keys becomes whose parts count by other factors: see `predictParts`. */
 function predictLongParts(
   reader: RowReader,
   row: SampleRow,
@@ -110,17 +110,23 @@ function predictLongParts(
   parts: readonly Part[],
   factors: readonly number[],
 ) {
-  const cells = new Float64Array(Math.ceil(shares.length / cellKeys));
-  parts.forEach(({ begin, scores, lse }, i) => {
-    const end = Math.ceil((begin + scores.length) / cellKeys);
-    cells.fill(factors[i] * Math.exp(row.denominator - lse), begin / cellKeys, end);
+  const values = reader.valuesOf(row.row, row.kv);
+  const lse = row.denominator;
+  const ofShares = parts.map((part, i) => factors[i] * Math.exp(lse - part.lse));
+  if (parts.every(({ begin }) => begin % cellKeys === 0)) {
+    const cells = new Float64Array(Math.ceil(shares.length / cellKeys));
+    parts.forEach(({ begin, scores }, i) => {
+      const end = Math.ceil((begin + scores.length) / cellKeys);
+      cells.fill(ofShares[i], begin / cellKeys, end);
+    });
+    const relative = { shares, cells, range: null };
+    return predictWeighted(row, { weights: new Float64Array(0), relative, values, lse });
+  }
+  const weights = new Float64Array(shares.length);
+  parts.forEach(({ begin, scores }, i) => {
+    for (let j = begin; j < begin + scores.length; j++) weights[j] = ofShares[i] * shares[j];
   });
-  return predictWeighted(row, {
-    weights: new Float64Array(0),
-    relative: { shares, cells, range: null },
-    values: reader.valuesOf(row.row, row.kv),
-    lse: row.denominator,
-  });
+  return predictWeighted(row, { weights, values, lse });
 }
 
 /** What a row becomes where its parts count by other factors than e^(LSE − LSE of all). */
@@ -144,8 +150,8 @@ function predictParts(
 }
 
 /** Partial results of splits of the keys combined wrongly. */
-export const splitHypotheses: HypothesisFamily = function* ({ reader, shape, input }) {
-  const shares = isLong(input.reference.shape) ? createRowShares(reader) : null;
+export const splitHypotheses: HypothesisFamily = function* ({ reader, shape, isLong }) {
+  const shares = isLong === true ? createRowShares(reader) : null;
   const longest = (reader.problem.sequences ?? [shape]).reduce(
     (most, one) => Math.max(most, one.keys),
     0,

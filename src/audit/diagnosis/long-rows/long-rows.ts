@@ -39,13 +39,15 @@ function errorsByColumn(sample: readonly SampleRow[], vDim: number): Float64Arra
 }
 
 /** A context whose rows are looked at by the held columns alone. */
-function ofColumns(context: HypothesisContext, values: ValueColumns): HypothesisContext {
+export function ofColumns(context: HypothesisContext, values: ValueColumns): HypothesisContext {
   const { input, shape, sample } = context;
   const { columns } = values;
   const narrow = { ...shape, vDim: columns.length };
   const { keys, query, dots } = context.reader;
   const reader = new RowReader(input.problem, narrow, {
-    ...{ keys, query, dots },
+    keys,
+    query,
+    dots,
     values: (kv) => values.held(kv),
   });
   const { magnitude } = input.reference.quantities.out;
@@ -67,6 +69,7 @@ function ofColumns(context: HypothesisContext, values: ValueColumns): Hypothesis
   };
   return {
     ...context,
+    isLong: true,
     reader,
     shape: narrow,
     sample: sample.map(narrowed),
@@ -86,7 +89,7 @@ function isPossible(
 }
 
 /** A hypothesis of the held columns as one of all columns. */
-function ofAllColumns(hypothesis: Hypothesis, values: ValueColumns): Hypothesis {
+export function ofAllColumns(hypothesis: Hypothesis, values: ValueColumns): Hypothesis {
   const known = new Map<number, RowPrediction | null>();
   return {
     ...hypothesis,

@@ -1,12 +1,12 @@
 import { decodeTensor } from '../../../formats/index.js';
 import type { Problem, ProblemShape } from '../../../problem/index.js';
+import { lazily } from '../../../reuse.js';
+import { createValueSums, keysAtOnce, type ValueSums } from './value-sums.js';
 import { addWeighed, emptySums, type WeightedRow, type WeightedSums } from '../prediction.js';
 import { sumShares, sumsOfCells, sumsOfRange, weightsOf, type ShareSums } from './relative-sums.js';
 
 /** Numbers of the columns that are held: 32 MiB in fp64. */
 const heldNumbers = 2 ** 22;
-/** Rows of V that are decoded at once. */
-const decodedRows = 512;
 
 /** The largest divisor of a number of columns of which so many keys are not too much to hold. */
 function widthOf(keys: number, vDim: number): number {
@@ -49,11 +49,13 @@ export class ValueColumns {
   /** What is known of the correct weights that were asked for last. */
   readonly #ofHeld = new Last<ShareSums>();
   readonly #ofAll = new Last<WeightedSums>();
+  readonly #sums: () => ValueSums;
 
   /** @param errors the errors of the output by column: those that err most are held */
   constructor(problem: Problem, shape: ProblemShape, errors: Float64Array) {
     this.#problem = problem;
     this.#shape = shape;
+    this.#sums = lazily(() => createValueSums(shape.vDim));
     this.columns = placesOfLargest(errors, widthOf(shape.keys, shape.vDim));
   }
 
@@ -65,10 +67,11 @@ export class ValueColumns {
     const { columns } = this;
     const rows = this.#problem.sink === undefined ? keys : keys + 1;
     const values = new Float64Array(rows * columns.length);
-    this.#decode(kv, (some, firstKey, count) => {
+    const { room } = this.#sums();
+    this.#decode(kv, room, (firstKey, count) => {
       const { vDim } = this.#shape;
       for (let i = 0, to = firstKey * columns.length; i < count; i++)
-        for (const column of columns) values[to++] = some[i * vDim + column];
+        for (let c = 0; c < columns.length; c++) values[to++] = room[i * vDim + columns[c]];
     });
     this.#held = { kv, values };
     this.#heads.set(values, kv);
@@ -104,12 +107,12 @@ export class ValueColumns {
 
   /** Σ over all keys and columns. */
   #weigh(kv: number, weights: Float64Array): WeightedSums {
-    const { vDim } = this.#shape;
-    const sums = emptySums(vDim);
-    this.#decode(kv, (some, firstKey, count) =>
-      addWeighed(sums, weights.subarray(firstKey, firstKey + count), some, vDim),
+    const sums = this.#sums();
+    sums.clear();
+    this.#decode(kv, sums.room, (firstKey, count) =>
+      sums.add(weights.subarray(firstKey, firstKey + count)),
     );
-    return sums;
+    return sums.sums();
   }
 
   /** V of some keys. */
@@ -118,15 +121,14 @@ export class ValueColumns {
     return decodeTensor(this.#problem.v, (kv * keys + begin) * vDim, (kv * keys + end) * vDim);
   }
 
-  /** Decodes V of a head some rows at a time. */
-  #decode(kv: number, take: (values: Float64Array, firstKey: number, count: number) => void): void {
+  /** Decodes V of a head 64 rows at a time. */
+  #decode(kv: number, room: Float64Array, take: (firstKey: number, count: number) => void): void {
     const { keys, vDim } = this.#shape;
-    const room = new Float64Array(decodedRows * vDim);
-    for (let key = 0; key < keys; key += decodedRows) {
-      const count = Math.min(decodedRows, keys - key);
+    for (let key = 0; key < keys; key += keysAtOnce) {
+      const count = Math.min(keysAtOnce, keys - key);
       const first = (kv * keys + key) * vDim;
       decodeTensor(this.#problem.v, first, first + count * vDim, room);
-      take(room, key, count);
+      take(key, count);
     }
   }
 }

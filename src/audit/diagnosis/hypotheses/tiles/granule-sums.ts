@@ -1,4 +1,4 @@
-import { clipRanges, type KeyRange } from '../../../../problem/index.js';
+import type { KeyRange } from '../../../../problem/index.js';
 import type { SampleRow } from '../../hypothesis.js';
 import type { RowReader } from '../../row-reader.js';
 

@@ -2,7 +2,7 @@ import { clipRanges, spanOf, type ProblemShape } from '../../../../problem/index
 import { lazily } from '../../../../reuse.js';
 import type { HypothesisFamily, SampleRow } from '../../hypothesis.js';
 import { predictWeighted, type WeightedRow } from '../../prediction.js';
-import { isLong, type RowReader } from '../../row-reader.js';
+import type { RowReader } from '../../row-reader.js';
 import { createRowShares, type RowShares } from '../../row-shares.js';
 import { GranuleSums, ownTile, type KeyTile, type TileSource } from './granule-sums.js';
 
@@ -322,7 +322,7 @@ export const keyTileHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape, sample } = context;
   const rows = sample.filter((row) => row.damaged).slice(0, rankingRows);
   const shares = createRowShares(reader);
-  const of = { reader, shares, isLong: isLong(context.input.reference.shape) };
+  const of = { reader, shares, isLong: context.isLong === true };
   const sizes = tileSizes.filter((size) => size < shape.keys);
   const finest = of.isLong ? new RankedRows(of, rows, Math.min(...sizes)) : null;
   const candidates = sizes
