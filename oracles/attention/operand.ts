@@ -119,14 +119,13 @@ function takeMeasures(
   const first = tile * tileRows;
   const { buffer, byteOffset, length } = found.smallest;
   const words = new Uint32Array(buffer, byteOffset, 2 * length);
-  found.squares.forEach((sum, i) => {
-    norm[first + i] = normOfSquares(sum, dim);
+  for (let i = 0; i < length; i++) {
+    norm[first + i] = normOfSquares(found.squares[i], dim);
     largest[first + i] = found.largest[i];
     lowest[first + i] = found.smallest[i] === 0 ? Infinity : lowestBit(words[2 * i + 1], precision);
-  });
-  found.columns.forEach((size, c) => {
-    if (size > columnLargest[c]) columnLargest[c] = size;
-  });
+  }
+  for (let c = 0; c < dim; c++)
+    if (found.columns[c] > columnLargest[c]) columnLargest[c] = found.columns[c];
 }
 
 /** An upper bound of the norm of `dim` numbers: the sum of their squares and its root, each rounded up by far more than it can be off. */

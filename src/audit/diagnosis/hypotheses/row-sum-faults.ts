@@ -191,7 +191,7 @@ function* rowSumFaults({ reader, shape, isLong }: HypothesisContext): Generator<
 
 /** Right weights over a wrong row sum: each row's output off by one factor. */
 export const rowSumHypotheses: HypothesisFamily = function* (context) {
-  const { reader, input } = context;
+  const { input } = context;
   const hasLse = input.outputs.lse !== null;
   for (const { id, technique, statement, cause, ratio, inLse } of rowSumFaults(context)) {
     // Where the LSE is not given, or is right, the division alone may have got the wrong sum.
