@@ -4,10 +4,8 @@ import type {
   HypothesisContext,
   HypothesisFamily,
 } from '../../../src/audit/diagnosis/hypothesis.js';
-import {
-  onlineSoftmaxHypotheses,
-  rescaleHypotheses,
-} from '../../../src/audit/diagnosis/hypotheses/online-softmax-faults.js';
+import { onlineSoftmaxHypotheses } from '../../../src/audit/diagnosis/hypotheses/online-softmax-faults.js';
+import { rescaleHypotheses } from '../../../src/audit/diagnosis/long-rows/rescales-of-cells.js';
 import { rowSumHypotheses } from '../../../src/audit/diagnosis/hypotheses/row-sum-faults.js';
 import { splitHypotheses } from '../../../src/audit/diagnosis/hypotheses/split-faults.js';
 import { keyTileHypotheses } from '../../../src/audit/diagnosis/hypotheses/tiles/key-tile-faults.js';
