@@ -24,6 +24,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** source → generated TypeScript file */
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
+  ['src/formats/assembly/short-formats.ts', 'src/formats/short-formats.generated.ts'],
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
   [
     'kernels/online-softmax/webassembly/assembly/forward.ts',
@@ -42,6 +43,10 @@ const modules = [
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],
   ['src/audit/structure/assembly/structure.ts', 'src/audit/structure/structure.generated.ts'],
+  [
+    'src/audit/diagnosis/long-rows/assembly/weigh.ts',
+    'src/audit/diagnosis/long-rows/weigh.generated.ts',
+  ],
   [
     'src/audit/gradients/bounds/pairs/assembly/pairs.ts',
     'src/audit/gradients/bounds/pairs/pairs.generated.ts',

@@ -28,6 +28,16 @@ function divide(values: Float64Array, divisor: number): void {
   for (let i = 0; i < values.length; i++) values[i] /= divisor;
 }
 
+/** Numbers that are decoded at once of keys or values that are not held as a whole: 512 KiB, which a cache holds. */
+const streamedNumbers = 2 ** 16;
+
+/** Keys that are decoded at once, of so many numbers each: all, or so many that they are used while a cache has them. */
+function keysOfBlock(keys: number, width: number): number {
+  if (keys * width <= heldNumbers) return Math.max(1, keys);
+  // Stretches of 64 keys that no block interrupts.
+  return Math.max(64, Math.floor(streamedNumbers / width / 64) * 64);
+}
+
 /** Number of `count` rows of `width` numbers that are held at once, one at least. */
 function blockOf(count: number, width: number): number {
   return Math.max(1, Math.min(count, Math.floor(heldNumbers / Math.max(width, 1))));
@@ -58,7 +68,7 @@ export function yardstickAttention(
   memories: WorkingMemories = new WorkingMemories(),
 ): Float64Array {
   const { keys, qkDim, vDim } = shape;
-  const blockKeys = blockOf(keys, Math.max(qkDim, vDim));
+  const blockKeys = keysOfBlock(keys, Math.max(qkDim, vDim));
   const rows = blockOf(tileRows, keys);
   const lengths = {
     keys: blockKeys * qkDim,

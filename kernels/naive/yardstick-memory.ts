@@ -11,6 +11,7 @@ interface YardstickKernels {
   readonly memory: WebAssembly.Memory;
   scoreRow(q: number, k: number, scores: number, keys: number, dim: number): void;
   addWeightedRows(row: number, weights: number, values: number, keys: number, dim: number): void;
+  multiplyNumbers(at: number, count: number, factor: number): void;
   roundToFloat32(at: number, count: number): void;
   roundNumbers(at: number, count: number, format: number): void;
   roundedSoftmax(

@@ -99,36 +99,44 @@ export interface DecodedBlocks {
  */
 export function decodedBlocks(
   problem: Problem,
-  { qkDim, vDim }: ProblemShape,
+  { keys, qkDim, vDim }: ProblemShape,
   memory: YardstickMemory,
   memories: WorkingMemories,
   { round }: MemoryRounding,
 ): DecodedBlocks {
-  /** What `make` returns, or has returned for the same rows of a tensor. */
-  const once = (kind: string, tensor: Tensor, rows: Rows, make: () => Float64Array) => {
-    const { first, count, dim } = rows;
-    if (tensor.scales !== undefined || count * dim > mostRemembered) return make();
+  /** Fills a place with decoded rows, by `fill` or with what it has put there before for the same rows of a tensor. */
+  const once = (
+    kind: string,
+    tensor: Tensor,
+    { first, count, dim }: Rows,
+    fill: (place: Float64Array) => void,
+    place: Float64Array,
+  ): void => {
+    // Of keys that are decoded block by block the next time others are asked for first.
+    if (tensor.scales !== undefined || keys * dim > mostRemembered) return fill(place);
     const data = tensor.data.subarray(first * dim, (first + count) * dim);
-    return memories.remember(`yardstick ${kind} ${tensor.format}`, [data], make);
+    const make = () => {
+      fill(place);
+      return place.slice();
+    };
+    place.set(memories.remember(`yardstick ${kind} ${tensor.format}`, [data], make));
   };
   return {
     keys: remembered(memory.keys, (first, count) => {
-      const k = memory.keys.view.subarray(0, count * qkDim);
-      const kind = `keys ${problem.q.format} ${problem.scale}`;
-      const made = once(kind, problem.k, { first, count, dim: qkDim }, () => {
-        k.set(decodeRows(problem.k, first, count, qkDim));
-        multiply(k, problem.scale);
+      const rows = { first, count, dim: qkDim };
+      const fill = (k: Float64Array) => {
+        decodeTensor(problem.k, first * qkDim, (first + count) * qkDim, k);
+        memory.kernels.multiplyNumbers(k.byteOffset, k.length, problem.scale);
         round(k);
-        return k.slice();
-      });
-      k.set(made);
+      };
+      const kind = `keys ${problem.q.format} ${problem.scale}`;
+      once(kind, problem.k, rows, fill, memory.keys.view.subarray(0, count * qkDim));
     }),
-    values: remembered(memory.values, (first, count) =>
-      memory.values.view.set(
-        once('values', problem.v, { first, count, dim: vDim }, () =>
-          decodeRows(problem.v, first, count, vDim),
-        ),
-      ),
-    ),
+    values: remembered(memory.values, (first, count) => {
+      const rows = { first, count, dim: vDim };
+      const fill = (v: Float64Array) =>
+        void decodeTensor(problem.v, first * vDim, (first + count) * vDim, v);
+      once('values', problem.v, rows, fill, memory.values.view.subarray(0, count * vDim));
+    }),
   };
 }

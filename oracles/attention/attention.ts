@@ -177,11 +177,12 @@ export function attentionOracle(
   withTileEngine(options.memories ?? new WorkingMemories(), shape, (engine) => {
     for (const operands of headOperands(problem, shape, options.memories)) {
       const { head, query, keys, values } = operands;
-      const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
       for (let first = 0; first < queries; first += tileRows) {
         const count = Math.min(tileRows, queries - first);
         const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
         const results = tileLevel(engine, { operands, firstRow: first, ranges }, rules);
+        // Asked for behind the walk, which measures the tiles of long operands that it decodes.
+        const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
         results.forEach((result, i) => {
           const row = first + i;
           const at = head * queries + row;

@@ -1,11 +1,24 @@
-import { decodeFinite, decodeTensor, tensorPrecision } from '../../src/formats/index.js';
+import {
+  decodeFinite,
+  decodeMeasured,
+  decodeTensor,
+  tensorPrecision,
+} from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { lazily } from '../../src/reuse.js';
+import {
+  emptyMeasures,
+  lowestBit,
+  measureTile,
+  takeMeasures,
+  tileOf,
+  tileRows,
+  type TileMeasures,
+} from './operand-measures.js';
+
+export { tileRows };
 
 const zeroBit = 32767;
-
-/** Keys per tile of the fp64 level; operand statistics are kept per tile of this many rows. */
-export const tileRows = 64;
 
 /** Operands of more elements are decoded tile by tile whenever they are needed: 16 MiB in fp64. */
 const heldElements = 2 ** 21;
@@ -23,17 +36,14 @@ export interface Operand {
   readonly anySpecial: boolean;
   /** Per row: an upper bound on the Euclidean norm. */
   readonly norm: Float64Array;
-  /** Per tile: the largest norm of its rows. */
-  readonly tileNorm: Float64Array;
   /** Per row: the largest magnitude. */
   readonly largest: Float64Array;
   /** Per row: every element is a multiple of 2^lowestBit (+∞ for a row of zeros). */
   readonly lowestBit: Float64Array;
-  /** Per tile: the largest magnitude and the least lowestBit of its rows. */
-  readonly tileLargest: Float64Array;
-  readonly tileLowestBit: Float64Array;
   /** Per column: the largest magnitude. */
   readonly columnLargest: Float64Array;
+  /** Measures of a tile, without those of others. Like `tile`, it may end the use of another tile's elements. */
+  ofTile(index: number): TileMeasures;
   /** The elements of a tile, [rows × dim] with fewer rows at the end: good until another tile is asked for. */
   tile(index: number): Float64Array;
   /** The elements of a tile by column, [dim × 64], 0 beyond the rows: good as long as those of the tile. */
@@ -50,17 +60,6 @@ export function operandRow(operand: Operand, row: number): Float64Array {
   return operand.tile(Math.floor(row / tileRows)).subarray(start, start + operand.dim);
 }
 
-/** The exponent field of fp64, from the high word of a number. */
-function exponentFieldOf(highWord: number): number {
-  return (highWord >>> 20) & 0x7ff;
-}
-
-/** The `bit` of 2^bit, a divisor of a finite nonzero number as of all numbers of its format with its exponent. */
-function lowestBit(highWord: number, precision: number): number {
-  const field = exponentFieldOf(highWord);
-  return field === 0 ? -1074 : field - 1022 - precision;
-}
-
 /** The lowest bits of finite numbers: see `lowestBit`. */
 function lowestBits(values: Float64Array, precision: number, bits: Int16Array): void {
   const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
@@ -68,71 +67,12 @@ function lowestBits(values: Float64Array, precision: number, bits: Int16Array): 
     bits[at] = values[at] === 0 ? zeroBit : lowestBit(words[2 * at + 1], precision);
 }
 
-/** Names of the measures that a pass over an operand finds. */
+/** Names of the measures of all rows. */
 const measureNames = [
-  ...(['anySpecial', 'special', 'norm', 'tileNorm', 'largest', 'lowestBit'] as const),
-  ...(['tileLargest', 'tileLowestBit', 'columnLargest'] as const),
+  ...(['anySpecial', 'special', 'norm', 'largest', 'lowestBit', 'columnLargest'] as const),
 ] as const;
 
-/** What a pass over an operand finds. */
 type MeasuredOperand = Pick<Operand, (typeof measureNames)[number]>;
-type Measures = Omit<MeasuredOperand, 'anySpecial'>;
-
-function emptyMeasures(rows: number, dim: number): Measures {
-  const tiles = Math.ceil(rows / tileRows);
-  return {
-    special: new Uint8Array(rows),
-    norm: new Float64Array(rows),
-    tileNorm: new Float64Array(tiles),
-    largest: new Float64Array(rows),
-    lowestBit: new Float64Array(rows),
-    tileLargest: new Float64Array(tiles),
-    tileLowestBit: new Float64Array(tiles).fill(Infinity),
-    columnLargest: new Float64Array(dim),
-  };
-}
-
-/** Measures the rows of a tile, and replaces non-finite elements by 0. */
-function measureTile(
-  values: Float64Array,
-  tile: number,
-  dim: number,
-  precision: number,
-  measures: Measures,
-): void {
-  const { special, norm, tileNorm, largest, tileLargest, columnLargest } = measures;
-  const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
-  for (let start = 0, row = tile * tileRows; start < values.length; start += dim, row++) {
-    let sumOfSquares = 0;
-    let magnitude = 0;
-    let least = Infinity;
-    let leastAt = start;
-    for (let at = start, column = 0; column < dim; at++, column++) {
-      const size = Math.abs(values[at]);
-      if (!(size < Infinity)) {
-        special[row] = 1;
-        values[at] = 0;
-        continue;
-      }
-      sumOfSquares += size * size;
-      if (size > magnitude) magnitude = size;
-      if (size > columnLargest[column]) columnLargest[column] = size;
-      if (size < least && size > 0) {
-        least = size;
-        leastAt = at;
-      }
-    }
-    // The sum of dim squares and its root, each rounded up by far more than it can be off.
-    norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
-    largest[row] = magnitude;
-    // The smaller a number is, the lower is the last bit that its format has for it.
-    const bit = least === Infinity ? Infinity : lowestBit(words[2 * leastAt + 1], precision);
-    measures.lowestBit[row] = bit;
-    tileNorm[tile] = Math.max(tileNorm[tile], norm[row]);
-    tileLargest[tile] = Math.max(tileLargest[tile], magnitude);
-    measures.tileLowestBit[tile] = Math.min(measures.tileLowestBit[tile], bit);
-  }
-}
 
 /** Copies up to 64 rows of `dim` elements into a [dim × 64] tile, zero beyond them. */
 function transpose(source: Float64Array, dim: number, target: Float64Array): void {
@@ -156,17 +96,25 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
   const decode = (begin: number, end: number, target: Float64Array) =>
     decodeTensor(tensor, first + begin, first + end, target);
 
+  const found = emptyMeasures(rows, dim);
   let current = -1;
-  // Of a long operand only who asks for measures goes through all of it.
-  const measures = lazily(() => {
-    const found = emptyMeasures(rows, dim);
-    for (let tile = 0; tile < found.tileNorm.length; tile++) {
-      const [begin, end] = boundsOf(tile);
-      const values = placeOf(tile);
+  /** Decodes a tile that has not been measured, and measures it. */
+  const measure = (index: number): TileMeasures => {
+    const [begin, end] = boundsOf(index);
+    const values = placeOf(index);
+    const measured = decodeMeasured(tensor, first + begin, first + end, dim, values);
+    if (measured === null) {
       decode(begin, end, values);
-      measureTile(values, tile, dim, precision, found);
-      current = tile;
-    }
+      measureTile(values, index, dim, precision, found);
+    } else takeMeasures(measured, index, dim, precision, found);
+    current = index;
+    const firstRow = index * tileRows;
+    return (found.tiles[index] = tileOf(found, firstRow, Math.min(firstRow + tileRows, rows)));
+  };
+  const ofTile = (index: number) => found.tiles[index] ?? measure(index);
+  // Of a long operand only who asks for measures of all rows goes through all of it.
+  const measures = lazily(() => {
+    for (let tile = 0; tile < found.tiles.length; tile++) ofTile(tile);
     return { ...found, anySpecial: found.special.includes(1) };
   });
   if (isHeld) measures();
@@ -174,7 +122,8 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     const values = placeOf(index);
     if (isHeld || index === current) return values;
     const [begin, end] = boundsOf(index);
-    decodeFinite(tensor, first + begin, first + end, values);
+    if (found.tiles[index] === undefined) measure(index);
+    else decodeFinite(tensor, first + begin, first + end, values);
     current = index;
     return values;
   };
@@ -211,7 +160,7 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
   const measured = Object.fromEntries(
     measureNames.map((name) => [name, { enumerable: true, get: () => measures()[name] }]),
   );
-  const operand = { rows, dim, tile, columns, tileBits, raw };
+  const operand = { rows, dim, ofTile, tile, columns, tileBits, raw };
   return Object.defineProperties(operand, measured) as typeof operand & MeasuredOperand;
 }
 
@@ -228,9 +177,10 @@ export function gamma(n: number): number {
  * multiple of 2^(qBit + kBit), so every partial sum is an integer of at most 53 bits times that.
  */
 export function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
-  const unit = query.lowestBit[row] + keys.tileLowestBit[tile];
+  const { largest, lowestBit } = keys.ofTile(tile);
+  const unit = query.lowestBit[row] + lowestBit;
   if (unit === Infinity) return true;
-  const total = keys.dim * query.largest[row] * keys.tileLargest[tile];
+  const total = keys.dim * query.largest[row] * largest;
   return unit >= -1074 && total * (1 + 2 ** -50) <= 2 ** (unit + 53) && Number.isFinite(total);
 }
 
@@ -244,11 +194,12 @@ export function isExactDot(query: Operand, row: number, keys: Operand, tile: num
 export function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
   if (isExactDot(query, row, keys, tile)) return 0;
   const { dim } = query;
-  const largest = query.norm[row] * keys.tileNorm[tile];
+  const { norm, lowestBit } = keys.ofTile(tile);
+  const largest = query.norm[row] * norm;
   const underflow = dim * 2 ** -1073;
   if (!(largest < 2 ** 1000)) return Infinity;
   const ulpExponent = Math.floor(Math.log2(largest * (1 + 2 ** -40))) - 51;
-  const threshold = ulpExponent - keys.tileLowestBit[tile];
+  const threshold = ulpExponent - lowestBit;
   let inexactTerms = 0;
   const bits = query.tileBits(Math.floor(row / tileRows));
   const start = (row % tileRows) * dim;

@@ -128,9 +128,9 @@ function sumRows(engine: GradientEngine, block: GradientBlock, rules: Rules): Ro
         sums.productError[i] = Math.max(sums.productError[i], ofProducts);
       }
       if (!isSeen) continue;
-      const extent = dout.norm[row] * values.tileNorm[index];
+      const extent = dout.norm[row] * values.ofTile(index).norm;
       sums.productExtent[i] = Math.max(sums.productExtent[i], extent);
-      const score = query.norm[row] * keys.tileNorm[index];
+      const score = query.norm[row] * keys.ofTile(index).norm;
       const exponent = Math.abs(rules.constants.capFactorHigh) * score * (1 + 2 ** -20);
       sums.slopeExponent[i] = Math.max(sums.slopeExponent[i], exponent);
       const factor = tile.factor.view[i];

@@ -9,6 +9,7 @@ import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-ben
 import { fixedCostBenchmarks } from './fixed-cost-benchmarks.js';
 import { lawBenchmarks } from './law-benchmarks.js';
 import { longAuditBenchmark } from './long-audit-benchmark.js';
+import { longRowBenchmark } from './long-row-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { gradientBoundBenchmark } from './gradient-benchmarks.js';
@@ -56,7 +57,8 @@ export function benchmarks(commandLine: string, only?: string): readonly Benchma
   const all = usualBenchmarks(commandLine);
   if (only === undefined) return all;
   const isMeant = ({ quantities }: Benchmark) => quantities.some(({ name }) => name.includes(only));
-  return [...all, ...lawBenchmarks(), longAuditBenchmark(commandLine)].filter(isMeant);
+  const long = [longRowBenchmark(commandLine), longAuditBenchmark(commandLine)];
+  return [...all, ...lawBenchmarks(), ...long].filter(isMeant);
 }
 
 function usualBenchmarks(commandLine: string): readonly Benchmark[] {

@@ -1,6 +1,7 @@
 import { checkStorage, patternsOf, type TensorData } from './tensor.js';
 import { RequestError } from '../request-error.js';
 import { decode } from './bit-patterns.js';
+import { decodeShort, isShort } from './short-decoder.js';
 import type { FormatName, NumberFormat } from './format.js';
 
 /**
@@ -19,14 +20,47 @@ export function decodeToFloat64(
 ): Float64Array {
   checkRequest(data, format, out, start, end);
   const values = out ?? new Float64Array(end - start);
-  if (format.storageBits > 16) copyValues(data, format, values, start, end);
-  else {
-    const bits = patternsOf(data, format);
-    const table = decodeTable(format);
-    for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
-  }
+  fillValues(data, format, values, start, end);
   return values;
 }
+
+/**
+ * As {@link decodeToFloat64} into `values`.
+ * @returns whether it is known that all elements are finite: it may be so where it is not known
+ */
+export function decodeTold(
+  data: TensorData,
+  format: NumberFormat,
+  values: Float64Array,
+  start: number,
+  end: number,
+): boolean {
+  checkRequest(data, format, values, start, end);
+  return fillValues(data, format, values, start, end);
+}
+
+/** Decodes; returns as `decodeTold`. */
+function fillValues(
+  data: TensorData,
+  format: NumberFormat,
+  values: Float64Array,
+  start: number,
+  end: number,
+): boolean {
+  if (format.storageBits > 16) {
+    copyValues(data, format, values, start, end);
+    return false;
+  }
+  const bits = patternsOf(data, format);
+  if (isShort(format) && end - start >= fewest)
+    return decodeShort(format, bits as Uint16Array, { start, end }, values);
+  const table = decodeTable(format);
+  for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
+  return false;
+}
+
+/** From so many elements on a call of the loops costs less than it saves. */
+const fewest = 64;
 
 /**
  * Like {@link decodeToFloat64} with fp32 results. Every format but fp64 fits in fp32 exactly; fp64
@@ -94,7 +128,8 @@ function decodeTable(format: NumberFormat): Float32Array {
   return table;
 }
 
-function checkRequest(
+/** @throws RequestError when elements [start, end) of an array cannot be decoded to `out`. */
+export function checkRequest(
   data: TensorData,
   format: NumberFormat,
   out: Float64Array | Float32Array | undefined,

@@ -25,6 +25,7 @@ export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
 export {
   decodeFinite,
+  decodeMeasured,
   decodeTensor,
   isBeyondFloat32,
   multiplyByScales,
@@ -35,6 +36,7 @@ export {
   tensorPrecision,
   tensorScales,
 } from './scales.js';
+export type { RowMeasures } from './short-decoder.js';
 export type { ShortFormatName } from './word-rounding.js';
 export {
   allocateStorage,

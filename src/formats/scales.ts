@@ -1,6 +1,7 @@
 import { RequestError } from '../request-error.js';
-import { decodeToFloat64 } from './decode-array.js';
+import { checkRequest, decodeTold, decodeToFloat64 } from './decode-array.js';
 import { formats, smallestNormal } from './format.js';
+import { isShort, measureShort, type RowMeasures } from './short-decoder.js';
 import {
   allocateStorage,
   patternsOf,
@@ -151,11 +152,31 @@ export function decodeFinite(
   end: number,
   out?: Float64Array,
 ): Float64Array {
-  const values = decodeTensor(tensor, first, end, out);
   const count = end - first;
-  if (hasSpecial(values, count))
+  const values = out ?? new Float64Array(count);
+  const isKnownFinite = decodeTold(tensor.data, formats[tensor.format], values, first, end);
+  multiplyByScales(tensor, values, first, end);
+  if (!isKnownFinite && hasSpecial(values, count))
     for (let at = 0; at < count; at++) if (!Number.isFinite(values[at])) values[at] = 0;
   return values;
+}
+
+/**
+ * Decodes elements `first` to `end` of a tensor, rows of `dim` elements, to the beginning of `out`, and measures the rows on the way.
+ * @returns the measures; null where an element is not finite or the loops do not take the tensor: `out` may be anything then
+ */
+export function decodeMeasured(
+  tensor: Tensor,
+  first: number,
+  end: number,
+  dim: number,
+  out: Float64Array,
+): RowMeasures | null {
+  const format = formats[tensor.format];
+  if (!isShort(format) || tensor.scales !== undefined) return null;
+  checkRequest(tensor.data, format, out, first, end);
+  const bits = patternsOf(tensor.data, format) as Uint16Array;
+  return measureShort(format, bits, { start: first, end }, dim, out);
 }
 
 /** Significand bits that hold every element of a tensor, scales included. */

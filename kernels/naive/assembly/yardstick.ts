@@ -1,6 +1,15 @@
 // AssemblyScript: the sums of textbook attention in fp64, two lanes at a time. Each sum has the additions of
 // ../yardstick-attention.ts in their order, so that its bits do not depend on how many are made at once.
 
+/** Multiplies numbers by a factor, in place. */
+export function multiplyNumbers(at: usize, count: i32, factor: f64): void {
+  const by = f64x2.splat(factor);
+  const end = at + ((<usize>count) << 3);
+  let next = at;
+  for (; next + 16 <= end; next += 16) v128.store(next, f64x2.mul(v128.load(next), by));
+  if (next < end) store<f64>(next, load<f64>(next) * factor);
+}
+
 /** Products of a row of Q with `keys` rows of K: sums of every fourth product, which are added as (s0 + s1) + (s2 + s3). */
 export function scoreRow(q: usize, k: usize, scores: usize, keys: i32, dim: i32): void {
   const rowBytes = (<usize>dim) << 3;

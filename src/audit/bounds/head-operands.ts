@@ -1,4 +1,11 @@
-import { decodeFinite, formats, multiplyByScales, smallestNormal } from '../../formats/index.js';
+import {
+  decodeFinite,
+  decodeMeasured,
+  formats,
+  multiplyByScales,
+  smallestNormal,
+  type RowMeasures,
+} from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
@@ -34,9 +41,25 @@ const mostKept = 2 ** 21;
 /** Decoded rows beyond those that are kept: tiles that are not aligned, in any order, need two. */
 const mostRecent = 4;
 
+/** Rows as they are decoded, with their measures where these are known. */
+interface MeasuredValues {
+  readonly values: Float64Array;
+  readonly measures: RowMeasures | null;
+}
+
 /** The least and the largest magnitude. */
-function extremesOf(values: Float64Array): { readonly least: number; readonly largest: number } {
+function extremesOf({ values, measures }: MeasuredValues): {
+  readonly least: number;
+  readonly largest: number;
+} {
   let [least, largest] = [Infinity, 0];
+  if (measures !== null) {
+    for (let i = 0; i < measures.least.length; i++) {
+      if (measures.least[i] < least) least = measures.least[i];
+      if (measures.largest[i] > largest) largest = measures.largest[i];
+    }
+    return { least, largest };
+  }
   for (const x of values) {
     const size = Math.abs(x);
     if (size < least) least = size;
@@ -45,13 +68,31 @@ function extremesOf(values: Float64Array): { readonly least: number; readonly la
   return { least, largest };
 }
 
+/** Decodes rows of a tensor, infinities and NaNs as 0, into `room` or a new array. */
+function decodeRows(
+  tensor: Tensor,
+  first: number,
+  rows: number,
+  dim: number,
+  room: Float64Array | undefined,
+): MeasuredValues {
+  const values = room ?? new Float64Array(rows * dim);
+  const [begin, end] = [first * dim, (first + rows) * dim];
+  const measures = decodeMeasured(tensor, begin, end, dim, values);
+  if (measures === null) decodeFinite(tensor, begin, end, values);
+  return { values, measures };
+}
+
+/** Units of rows, the first of which is row `first` of the tensor. */
+type UnitsOf = (measured: MeasuredValues, rows: number, first: number) => Float64Array;
+
 /** @param first the head's first row in the tensor */
 function operandRows(
   tensor: Tensor,
   first: number,
   rows: number,
   dim: number,
-  unitsOf: (values: Float64Array, rows: number, first: number) => Float64Array,
+  unitsOf: UnitsOf,
 ): OperandRows {
   const kept = new Map<number, DecodedRows>();
   const recent: DecodedRows[] = [];
@@ -60,8 +101,8 @@ function operandRows(
   let numbers = 0;
   let units = 0;
   let last: DecodedRows | null = null;
-  const unitsOfTile = (tile: number, values: Float64Array, count: number, begin: number) => {
-    const known = keptUnits.get(tile) ?? unitsOf(values, count, begin);
+  const unitsOfTile = (tile: number, measured: MeasuredValues, count: number, begin: number) => {
+    const known = keptUnits.get(tile) ?? unitsOf(measured, count, begin);
     if (!keptUnits.has(tile) && units + known.length <= mostKept) {
       units += known.length;
       keptUnits.set(tile, known);
@@ -72,17 +113,18 @@ function operandRows(
     const known = kept.get(tile) ?? recent.find((one) => one.first === tile * tileRows);
     if (known !== undefined) return known;
     const count = Math.min(tileRows, rows - tile * tileRows);
-    const begin = (first + tile * tileRows) * dim;
+    const begin = first + tile * tileRows;
     // The rows that were used longest ago make room.
     const isKept = numbers + count * dim <= mostKept;
     const room = isKept || recent.length < mostRecent ? undefined : recent.pop()?.values;
     const isRoom = room?.length === count * dim;
-    const values = decodeFinite(tensor, begin, begin + count * dim, isRoom ? room : undefined);
+    const measured = decodeRows(tensor, begin, count, dim, isRoom ? room : undefined);
+    const { values } = measured;
     const decoded = {
       first: tile * tileRows,
       values,
-      ...extremesOf(values),
-      units: unitsOfTile(tile, values, count, begin),
+      ...extremesOf(measured),
+      units: unitsOfTile(tile, measured, count, begin),
     };
     if (isKept) {
       numbers += values.length;
@@ -133,13 +175,16 @@ export function* headOperands(
     const least = smallestNormal(formats[tensor.format]);
     const rounded = scores.kind === 'any-order' ? scores.smallestOperand : 0;
     const smallest = Math.max(least, rounded);
-    return (values: Float64Array, rows: number, first: number) => {
-      if (tensor.scales === undefined) return scoreUnits(error, values, rows, qkDim, smallest);
+    return (measured: MeasuredValues, rows: number, first: number) => {
+      const ofRows = { ...measured, rows, dim: qkDim };
+      if (tensor.scales === undefined) return scoreUnits(error, ofRows, smallest);
+      const { values } = measured;
       // Each element's own: blocks may differ by orders of magnitude.
       const floors = new Float64Array(values.length).fill(least);
-      multiplyByScales(tensor, floors, first, first + values.length);
+      const begin = first * qkDim;
+      multiplyByScales(tensor, floors, begin, begin + values.length);
       for (let i = 0; i < floors.length; i++) floors[i] = Math.max(floors[i], rounded);
-      return scoreUnits(error, values, rows, qkDim, floors);
+      return scoreUnits(error, ofRows, floors);
     };
   };
   const none = new Float64Array(0);

@@ -1,4 +1,4 @@
-import { decodeTensor } from '../../formats/index.js';
+import { decodeMeasured, decodeTensor, type RowMeasures } from '../../formats/index.js';
 import { lazily, type WorkingMemories } from '../../reuse.js';
 import {
   areSameRanges,
@@ -15,6 +15,16 @@ const up = 1 + 2 ** -40;
 const leastSquares = 2 ** -900;
 const mostSquares = 2 ** 1000;
 
+/** Whether no square that counts in a sum of squares has left the range of fp64. */
+export function isWithinRange(squares: number): boolean {
+  return squares > leastSquares && squares < mostSquares;
+}
+
+/** The norm of numbers with a sum of squares that is within the range of fp64: what `euclideanNorm` gives. */
+export function normOfSquares(squares: number): number {
+  return Math.sqrt(squares) * up;
+}
+
 /**
  * The Euclidean norm of values[from … to), finite ones, rounded up; infinite where it is beyond the range of
  * fp64, 0 for zeros alone.
@@ -22,8 +32,7 @@ const mostSquares = 2 ** 1000;
 export function euclideanNorm(values: Float64Array, from: number, to: number): number {
   let squares = 0;
   for (let t = from; t < to; t++) squares += values[t] * values[t];
-  // Between them no square that counts has left the range of fp64.
-  if (squares > leastSquares && squares < mostSquares) return Math.sqrt(squares) * up;
+  if (isWithinRange(squares)) return normOfSquares(squares);
   let largest = 0;
   for (let t = from; t < to; t++) largest = Math.max(largest, Math.abs(values[t]));
   if (largest === 0) return 0;
@@ -96,6 +105,40 @@ function measure(
   return { byKey, byTile };
 }
 
+/** The norm of each of some rows, of which those with infinities or NaNs count as 0. */
+function writeNorms(
+  norms: Float64Array,
+  values: Float64Array,
+  dim: number,
+  measures: RowMeasures | null,
+): void {
+  for (let i = 0; i < norms.length; i++) {
+    const squares = measures?.squares[i] ?? 0;
+    if (isWithinRange(squares)) {
+      norms[i] = normOfSquares(squares);
+      continue;
+    }
+    const norm = euclideanNorm(values, i * dim, (i + 1) * dim);
+    const isFinite = norm < Infinity || isFiniteRow(values, i * dim, (i + 1) * dim);
+    norms[i] = isFinite ? norm : 0;
+  }
+}
+
+/** The largest finite magnitude of each of some rows. */
+function writeLargest(
+  largest: Float64Array,
+  values: Float64Array,
+  dim: number,
+  measures: RowMeasures | null,
+): void {
+  if (measures !== null) return largest.set(measures.largest);
+  for (let i = 0, at = 0; i < largest.length; i++)
+    for (let c = 0; c < dim; c++, at++) {
+      const size = Math.abs(values[at]);
+      if (size > largest[i] && size < Infinity) largest[i] = size;
+    }
+}
+
 /** Raises the largest magnitudes by column by those of some rows, infinities and NaNs left out. */
 function raise(largest: Float64Array, values: Float64Array): void {
   const dim = largest.length;
@@ -134,43 +177,40 @@ export function createKeyExtents(
     const place = room.subarray(0, count * dim);
     return decodeTensor(tensor, begin, begin + count * dim, place);
   };
+  /** The rows of a tile, and their measures where they are known. */
+  const tileOf = (tensor: typeof k, kvHead: number, first: number, count: number, dim: number) => {
+    const begin = (kvHead * keys + first) * dim;
+    const place = room.subarray(0, count * dim);
+    const measures = decodeMeasured(tensor, begin, begin + count * dim, dim, place);
+    const values = measures === null ? rowsOf(tensor, kvHead, first, count, dim) : place;
+    return { values, measures };
+  };
   const create = (kvHead: number): KeyExtents => {
     const norms = lazily(() =>
       measure(keys, (byKey, first, count) => {
-        const rows = rowsOf(k, kvHead, first, count, qkDim);
-        for (let i = 0; i < count; i++) {
-          const norm = euclideanNorm(rows, i * qkDim, (i + 1) * qkDim);
-          const isFinite = norm < Infinity || isFiniteRow(rows, i * qkDim, (i + 1) * qkDim);
-          byKey[first + i] = isFinite ? norm : 0;
-        }
+        const { values, measures } = tileOf(k, kvHead, first, count, qkDim);
+        writeNorms(byKey.subarray(first, first + count), values, qkDim, measures);
       }),
     );
-    const values = lazily(() =>
-      measure(keys, (byKey, first, count) => {
-        const rows = rowsOf(v, kvHead, first, count, vDim);
-        for (let i = 0, at = 0; i < count; i++)
-          for (let c = 0; c < vDim; c++, at++) {
-            const size = Math.abs(rows[at]);
-            if (size > byKey[first + i] && size < Infinity) byKey[first + i] = size;
-          }
-      }),
-    );
-    const columns = lazily(() =>
-      Array.from({ length: Math.ceil(keys / tileRows) }, (_, tile) => {
-        const first = tile * tileRows;
-        const largest = new Float64Array(vDim);
-        raise(largest, rowsOf(v, kvHead, first, Math.min(tileRows, keys - first), vDim));
-        return largest;
-      }),
-    );
+    const ofValues = lazily(() => {
+      const columns: Float64Array[] = [];
+      const largest = measure(keys, (byKey, first, count) => {
+        const { values, measures } = tileOf(v, kvHead, first, count, vDim);
+        writeLargest(byKey.subarray(first, first + count), values, vDim, measures);
+        const ofColumns = new Float64Array(vDim);
+        raise(ofColumns, measures?.columns ?? values);
+        columns.push(ofColumns);
+      });
+      return { largest, columns };
+    });
     return {
       keyNorm: remembered((ranges) => largestOf(norms(), ranges)),
-      value: remembered((ranges) => largestOf(values(), ranges)),
+      value: remembered((ranges) => largestOf(ofValues().largest, ranges)),
       valueByColumn: remembered((ranges) => {
         const largest = new Float64Array(vDim);
         for (const range of ranges) {
           const { first, end } = wholeTiles(range);
-          for (let tile = first; tile < end; tile++) raise(largest, columns()[tile]);
+          for (let tile = first; tile < end; tile++) raise(largest, ofValues().columns[tile]);
           for (const { begin, end } of looseKeys(range))
             if (begin < end) raise(largest, rowsOf(v, kvHead, begin, end - begin, vDim));
         }

@@ -32,6 +32,7 @@ interface BoundKernels {
     inner: number,
     step: number,
   ): void;
+  loadPanels(keys: number, panels: number, dim: number): void;
   scoreErrors(
     e: number,
     products: number,
@@ -105,8 +106,9 @@ export interface BoundMemory
   readonly elementRow: PlacedStruct<ElementRow>;
   /** vDim rounded up to the kernels' multiple of 8. */
   readonly vStride: number;
-  /** [64 × qkDim]; panels of four keys, [16 × qkDim × 4]; and units of products' errors, [64 × units] and [units × 64]. */
+  /** [64 × qkDim] each; panels of four keys, [16 × qkDim × 4]; and units of products' errors, [64 × units] and [units × 64]. */
   readonly queries: Block;
+  readonly keys: Block;
   readonly keyPanels: Block;
   readonly queryUnits: Block;
   readonly keyUnits: Block;
@@ -166,7 +168,7 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
   const tableBytes = 2 * tileRows * 2 ** tableBits;
   const numbers =
     tileRows *
-      (4 * (qkDim + 1) +
+      (5 * (qkDim + 1) +
         vStride * (outputBlocks.length + narrowBlocks.length / 2 + 1) +
         (squareBlocks.length + 1 / 2) * tileRows +
         rowBlocks.length +
@@ -213,6 +215,7 @@ export function createBoundMemory(qkDim: number, vDim: number, keys: number): Bo
     tableBits,
     ...placed,
     queries: block(tileRows * qkDim),
+    keys: block(tileRows * qkDim),
     keyPanels: block(qkDim * tileRows),
     queryUnits: block(tileRows * Math.max(qkDim, 1)),
     keyUnits: block(tileRows * Math.max(qkDim, 1)),

@@ -72,22 +72,22 @@ export function createScoreTiles(
   const [addendOfRow, sizeOfRow] = [new Float64Array(tileRows), new Float64Array(tileRows)];
 
   function loadKeys(key: OperandRows, { keys, firstKey }: KeyTile): void {
-    const [panels, unitsTransposed] = [keyPanels.view, keyUnits.view];
+    const [rowsOfKeys, unitsTransposed] = [memory.keys.view, keyUnits.view];
     if (keys < tileRows) {
-      panels.fill(0);
+      rowsOfKeys.fill(0);
       unitsTransposed.fill(0);
     }
-    for (let place = 0; place < keys; place++) {
+    for (let place = 0, count = 0; place < keys; place += count) {
       const row = firstKey + place;
       const { first, values, units: unitsOfKeys } = key.with(row);
-      let at = (row - first) * qkDim;
-      const panel = (place & ~3) * qkDim;
-      const end = panel + 4 * qkDim;
-      for (let t = panel + (place & 3); t < end; t += 4) panels[t] = values[at++];
-      at = (row - first) * units;
-      for (let t = place; t < units * tileRows; t += tileRows)
-        unitsTransposed[t] = unitsOfKeys[at++];
+      const from = row - first;
+      count = Math.min(keys - place, first + tileRows - row);
+      rowsOfKeys.set(values.subarray(from * qkDim, (from + count) * qkDim), place * qkDim);
+      for (let i = 0, at = from * units; i < count; i++)
+        for (let t = place + i; t < units * tileRows; t += tileRows)
+          unitsTransposed[t] = unitsOfKeys[at++];
     }
+    kernels.loadPanels(memory.keys.address, keyPanels.address, qkDim);
   }
 
   /**

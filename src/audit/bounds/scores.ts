@@ -1,6 +1,7 @@
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { type ExponentArithmetic, roundoff32, type SumArithmetic } from '../../../kernels/index.js';
-import { euclideanNorm } from './key-extents.js';
+import type { RowMeasures } from '../../formats/index.js';
+import { euclideanNorm, isWithinRange, normOfSquares } from './key-extents.js';
 import { chainLoss, fusedSumLoss } from './sums.js';
 
 // The errors of scores: `qk-accumulate` and `scale-subtract`, sections 2 and 3 of docs/theory/bounds.md.
@@ -45,6 +46,14 @@ export function scoreError(arithmetic: SumArithmetic, dim: number): ScoreError {
   }
 }
 
+/** Some rows of Q or K, [rows × dim], with their measures where these are known. */
+export interface UnitRows {
+  readonly values: Float64Array;
+  readonly rows: number;
+  readonly dim: number;
+  readonly measures: RowMeasures | null;
+}
+
 /**
  * Units that the errors of products are relative to, [rows × units]: the largest magnitude among the dimensions of a
  * step, or the norm of all.
@@ -53,27 +62,42 @@ export function scoreError(arithmetic: SumArithmetic, dim: number): ScoreError {
  */
 export function scoreUnits(
   { step, units }: ScoreError,
-  values: Float64Array,
-  rows: number,
-  dim: number,
+  { values, rows, dim, measures }: UnitRows,
   smallestNormal: number | Float64Array,
 ): Float64Array {
-  const sizes = new Float64Array(values.length);
-  for (let at = 0; at < sizes.length; at++) {
+  const sizeAt = (at: number) => {
     const x = Math.abs(values[at]);
     const least = typeof smallestNormal === 'number' ? smallestNormal : smallestNormal[at];
-    sizes[at] = x === 0 ? 0 : Math.max(x, least);
-  }
+    return x === 0 ? 0 : Math.max(x, least);
+  };
   const result = new Float64Array(rows * units);
-  const chunk = step === 0 ? dim : step;
+  if (step === 0) {
+    const sizes = new Float64Array(dim);
+    for (let row = 0; row < rows; row++) {
+      const known = normOfMeasures(measures, row, smallestNormal);
+      if (known === null) for (let t = 0; t < dim; t++) sizes[t] = sizeAt(row * dim + t);
+      result[row] = known ?? euclideanNorm(sizes, 0, dim);
+    }
+    return result;
+  }
   for (let row = 0, unit = 0; row < rows; row++)
-    for (let from = row * dim; from < (row + 1) * dim; from += chunk, unit++) {
-      const to = Math.min(from + chunk, (row + 1) * dim);
-      if (step === 0) result[unit] = euclideanNorm(sizes, from, to);
-      else
-        for (let at = from; at < to; at++) if (sizes[at] > result[unit]) result[unit] = sizes[at];
+    for (let from = row * dim; from < (row + 1) * dim; from += step, unit++) {
+      const to = Math.min(from + step, (row + 1) * dim);
+      for (let at = from; at < to; at++) result[unit] = Math.max(result[unit], sizeAt(at));
     }
   return result;
+}
+
+/** The norm of a row whose measures say that each element counts as what it is; else null. */
+function normOfMeasures(
+  measures: RowMeasures | null,
+  row: number,
+  smallestNormal: number | Float64Array,
+): number | null {
+  if (measures === null || typeof smallestNormal !== 'number') return null;
+  const squares = measures.squares[row];
+  const isPlain = measures.smallest[row] >= smallestNormal && isWithinRange(squares);
+  return isPlain ? normOfSquares(squares) : null;
 }
 
 /**

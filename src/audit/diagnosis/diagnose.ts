@@ -19,7 +19,8 @@ import {
   rowsThatFailTogether,
   sampleRows,
 } from './row-sample.js';
-import { RowReader } from './row-reader.js';
+import { tryOnLongRows, untriedOnLongRows } from './long-rows/long-rows.js';
+import { isLong, RowReader } from './row-reader.js';
 import { withMaxima } from './rows-by-maximum.js';
 
 /** Clauses joined in one sentence for one cause with several parameters. */
@@ -89,6 +90,7 @@ interface Trial {
 
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
 function tryHypotheses(context: HypothesisContext): Trial {
+  if (context.isLong === true) return tryOnLongRows(context);
   const tried: Agreement[] = [];
   const accepted = acceptedCauses(familiesOf(context.input.problem), context, (hypothesis) => {
     const agreement = measureAgreement(hypothesis, context);
@@ -161,13 +163,14 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     return { ...found, evidence: [...found.evidence, ...located] };
   }
   const found = findCause(input, { damage, damaged, reader, onlyLse });
-  if ('id' in found) return { ...found, evidence: [...found.evidence, ...located] };
+  const untried = isLong(shape) ? [untriedOnLongRows(shape.keys)] : [];
+  if ('id' in found) return { ...found, evidence: [...found.evidence, ...located, ...untried] };
   const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
   if (ofLost !== null && ofLost.id !== 'rows-not-written')
     return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
   const { contexts, tried } = found;
   const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
-  return unexplained([...located, ...ofSizes], place, nearestCandidates(tried));
+  return unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
 }
 
 interface Failure {
@@ -221,6 +224,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
       shape,
       reader,
       sample,
+      isLong: isLong(shape),
       noise: damage.noise,
       onlyLse,
       pooled,

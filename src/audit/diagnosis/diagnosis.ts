@@ -1,5 +1,5 @@
 import type { PremiseDeclaration } from '../../../kernels/index.js';
-import type { AttentionReference } from '../../../oracles/index.js';
+import type { AttentionReference, WorkingMemories } from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
 import type { JudgedOutputs } from '../judge-quantity.js';
@@ -67,4 +67,6 @@ export interface DiagnosisInput {
   readonly bound: KernelBound;
   /** What the kernel declares of its arithmetic. */
   readonly premises?: PremiseDeclaration | undefined;
+  /** Memories of the audit, which keep what it has computed; default: none. */
+  readonly memories?: WorkingMemories | undefined;
 }

@@ -41,6 +41,8 @@ export interface HypothesisContext {
   readonly sample: readonly SampleRow[];
   /** Expected Σ over the columns of each row's squared rounding errors, by flat row. */
   readonly noise: Float64Array;
+  /** Whether rows have so many keys that V is not held: hypotheses that can then say how weights differ from the correct ones. */
+  readonly isLong?: boolean;
   /** Whether the output is right and the LSE alone is damaged. */
   readonly onlyLse: boolean;
   /**

@@ -14,8 +14,28 @@ export interface RowPrediction {
   readonly lse: number;
 }
 
+/** Keys of a stretch that has one factor of `RelativeWeights`. */
+export const cellKeys = 16;
+
+/** Weights in multiples of the correct ones. */
+export interface RelativeWeights {
+  /** The correct weights of all keys: their shares in the row sum. */
+  readonly shares: Float64Array;
+  /** A factor for each stretch of 16 keys; null for one factor of all keys but those of a range. */
+  readonly cells: Float64Array | null;
+  /** The keys whose weights are not `factor` times their shares, and these weights; null for none. */
+  readonly range: {
+    readonly begin: number;
+    readonly end: number;
+    readonly weights: Float64Array;
+    readonly factor: number;
+  } | null;
+}
+
 /** A row of weights already divided by the row sum, as a faulty kernel applies them to V. */
 export interface WeightedRow {
+  /** Instead of `weights`, which are none then, for rows of so many keys that V is not held. */
+  readonly relative?: RelativeWeights;
   readonly weights: Float64Array;
   /** [keys × vDim]; weight j is applied to row j. */
   readonly values: Float64Array;
@@ -32,6 +52,8 @@ export interface PredictionPlace {
   readonly vDim: number;
   /** The bound for a fault that shows keys to a row without any: that of a row that has some. */
   readonly elsewhere: RowBound;
+  /** Sums over the values of a row with so many keys that V is not held; default: over the values that come with the weights. */
+  readonly sumsOf?: (row: WeightedRow) => WeightedSums;
   /** The LSE that a kernel gives for a logarithm of the row sum: without the sink where the problem asks for that. */
   readonly reported: (logarithm: number) => number;
 }
@@ -54,19 +76,28 @@ function finish(
 }
 
 /** Sums over the values of a row, with weights. */
-interface WeightedSums {
+export interface WeightedSums {
   /** Σ w v and Σ |w v| by column. */
   readonly out: Float64Array;
   readonly magnitude: Float64Array;
   /** Σ w²‖v‖². */
-  readonly squares: number;
+  squares: number;
 }
 
-/** Sums in the order of the keys; keys of weight 0 have no part in them, whatever their values. */
-function weighValues(weights: Float64Array, values: Float64Array, vDim: number): WeightedSums {
-  const out = new Float64Array(vDim);
-  const magnitude = new Float64Array(vDim);
-  let squares = 0;
+/** Sums over no keys. */
+export function emptySums(vDim: number): WeightedSums {
+  return { out: new Float64Array(vDim), magnitude: new Float64Array(vDim), squares: 0 };
+}
+
+/** Adds keys to sums, in their order; keys of weight 0 have no part in them, whatever their values. */
+export function addWeighed(
+  sums: WeightedSums,
+  weights: Float64Array,
+  values: Float64Array,
+  vDim: number,
+): void {
+  const { out, magnitude } = sums;
+  let { squares } = sums;
   const addOne = (j: number) => {
     const w = weights[j];
     if (w === 0) return;
@@ -114,14 +145,21 @@ function weighValues(weights: Float64Array, values: Float64Array, vDim: number):
     else addOne(j);
     j += isFour ? 4 : 1;
   }
-  return { out, magnitude, squares };
+  sums.squares = squares;
+}
+
+/** Sums over the values that come with weights. */
+function weighValues({ weights, values }: WeightedRow, vDim: number): WeightedSums {
+  const sums = emptySums(vDim);
+  addWeighed(sums, weights, values, vDim);
+  return sums;
 }
 
 /** The output of weights applied to values, with the limits of its rounding. */
 export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
-  const { vDim, reported } = place;
-  const { weights, values, growth = 1 } = row;
-  const { out, magnitude, squares } = weighValues(weights, values, vDim);
+  const { reported } = place;
+  const { lse, growth = 1 } = row;
+  const { out, magnitude, squares } = place.sumsOf?.(row) ?? weighValues(row, place.vDim);
   const bound = place.bound.keys === 0 ? place.elsewhere : place.bound;
   const grown =
     growth <= 1
@@ -131,7 +169,7 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
           weight: Math.expm1(Math.min(growth * Math.log1p(bound.weight), 700)),
           typicalWeight: growth * bound.typicalWeight,
         };
-  return finish({ ...place, bound: grown }, out, magnitude, squares, reported(row.lse));
+  return finish({ ...place, bound: grown }, out, magnitude, squares, reported(lse));
 }
 
 /**
@@ -164,9 +202,25 @@ export function logSumExp(scores: Float64Array): number {
 
 /** Softmax of scores, −∞ for masked ones: zeros, with an LSE of −∞, when all are masked. */
 export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 1): WeightedRow {
+  if (scores.length > manyKeys) return { ...longSoftmax(scores), values, growth };
   const lse = logSumExp(scores);
   const weights = scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - lse)));
   return { weights, values, lse, growth };
+}
+
+/** Scores from so many on are not raised to powers twice. */
+const manyKeys = 2 ** 18;
+
+/** The softmax by one exponential a key. */
+function longSoftmax(scores: Float64Array): Pick<WeightedRow, 'weights' | 'lse'> {
+  const weights = new Float64Array(scores.length);
+  let maximum = -Infinity;
+  for (let j = 0; j < scores.length; j++) if (scores[j] > maximum) maximum = scores[j];
+  if (maximum === -Infinity) return { weights, lse: -Infinity };
+  let sum = 0;
+  for (let j = 0; j < scores.length; j++) sum += weights[j] = Math.exp(scores[j] - maximum);
+  for (let j = 0; j < scores.length; j++) weights[j] /= sum;
+  return { weights, lse: maximum + Math.log(sum) };
 }
 
 /**

@@ -1,11 +1,18 @@
-import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
-import { decodeTensor, type FormatName, type Tensor } from '../../formats/index.js';
+import {
+  forEachWeightTile,
+  type AttentionReference,
+  type WeightVisitor,
+} from '../../../oracles/index.js';
+import { decodeMeasured, decodeTensor, type FormatName, type Tensor } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
 
 /** The data that rows are measured from. */
-interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {
+interface RowMeasureInput extends Pick<
+  DiagnosisInput,
+  'problem' | 'reference' | 'bound' | 'memories'
+> {
   readonly outputs: Pick<GivenOutputs, 'out'>;
 }
 
@@ -45,7 +52,7 @@ export function expectedError(
 }
 
 /** Rows that are decoded at a time. */
-const decodedRows = 1024;
+const decodedRows = 64;
 
 /** Σ x² of each row of a tensor, [… × dim]. */
 function squaredNorms(tensor: Tensor, dim: number): Float64Array {
@@ -54,6 +61,11 @@ function squaredNorms(tensor: Tensor, dim: number): Float64Array {
   const values = new Float64Array(Math.min(decodedRows, rows) * dim);
   for (let first = 0; first < rows; first += decodedRows) {
     const end = Math.min(first + decodedRows, rows);
+    const measures = decodeMeasured(tensor, first * dim, end * dim, dim, values);
+    if (measures !== null) {
+      norms.set(measures.squares, first);
+      continue;
+    }
     decodeTensor(tensor, first * dim, end * dim, values);
     for (let row = first, at = 0; row < end; row++)
       for (let c = 0; c < dim; c++, at++) norms[row] += values[at] ** 2;
@@ -63,14 +75,14 @@ function squaredNorms(tensor: Tensor, dim: number): Float64Array {
 
 /** Σ_j w_j²‖v_j‖² of every row, with the weights that dropout applies, in one walk over the weights. */
 function weightSquares(input: RowMeasureInput, reference: AttentionReference): Float64Array {
-  const { problem } = input;
+  const { problem, memories } = input;
   const { shape } = reference;
   const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
   const norms = squaredNorms(problem.v, vDim);
   const squares = new Float64Array(reference.quantities.lse.values.length);
   let row = 0;
   let firstNorm = 0;
-  forEachWeightTile(problem, reference, {
+  const visitor: WeightVisitor = {
     begin: (head, firstRow) => {
       row = head * queries + firstRow;
       const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
@@ -82,7 +94,8 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
           squares[row + i] += applied[i * stride + j] ** 2 * norms[firstNorm + firstKey + j];
     },
     end: () => undefined,
-  });
+  };
+  forEachWeightTile(problem, reference, visitor, { memories });
   return squares;
 }
 

@@ -15,6 +15,14 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 
+/** Numbers of K or of V of a head from which on they are not held in fp64 as a whole: 128 MiB. */
+const mostHeld = 2 ** 24;
+
+/** Whether rows have so many keys that neither K nor V of a head is held as a whole. */
+export function isLong({ keys, qkDim, vDim }: ProblemShape): boolean {
+  return keys * Math.max(qkDim, vDim) > mostHeld;
+}
+
 /** Number of values that are kept per kind; a sample of rows reads few heads over and over. */
 const keptValues = 2 ** 25;
 
@@ -61,7 +69,25 @@ function productsWith(q: Float64Array, keys: Float64Array, count: number): Float
 }
 
 /** The parts of a reader that a reader of a changed problem takes over: q, k and v are the same. */
-type Operands = Pick<RowReader, 'keys' | 'values' | 'query' | 'dots'>;
+export type Operands = Pick<RowReader, 'keys' | 'values' | 'query' | 'dots'>;
+
+/** Elements of K that are decoded at once where all of them are too many to be held: 1 MiB in fp64. */
+const streamedElements = 2 ** 17;
+
+/** q·k with each of the keys of a kv head, which are decoded some at a time. */
+function streamedProducts(q: Float64Array, tensor: Tensor, first: number, keys: number) {
+  const dim = q.length;
+  const products = new Float64Array(keys);
+  const atOnce = Math.max(4, Math.floor(streamedElements / dim / 4) * 4);
+  const room = new Float64Array(atOnce * dim);
+  for (let key = 0; key < keys; key += atOnce) {
+    const count = Math.min(atOnce, keys - key);
+    const begin = (first + key) * dim;
+    decodeTensor(tensor, begin, begin + count * dim, room);
+    products.set(productsWith(q, room, count), key);
+  }
+  return products;
+}
 
 /**
  * Single rows of a problem in plain fp64: one query with the keys and values of any kv head. Not an oracle:
@@ -123,8 +149,9 @@ export class RowReader {
     const heads = Math.max(batch * kvHeads, 1);
     const dots = remembered((index) => {
       const q = this.query(Math.floor(index / heads));
-      const k = this.keys(index % heads);
-      return productsWith(q, k, keys);
+      const kv = index % heads;
+      if (isLong(shape)) return streamedProducts(q, problem.k, kv * keys, keys);
+      return productsWith(q, this.keys(kv), keys);
     });
     this.dots = (row, kv) => dots(row * heads + kv);
   }
@@ -199,6 +226,18 @@ export class RowReader {
     const scores = new Float64Array(this.#sinks === null ? keys : keys + 1).fill(-Infinity);
     for (const { begin, end } of ranges)
       for (let key = begin; key < Math.min(end, keys); key++) scores[key] = score(key);
+    if (this.#sinks !== null) scores[keys] = this.sink(row);
+    return scores;
+  }
+
+  /** The scores of a flat row, as `scores` has them, with a factor on its dot products. */
+  scoresTimes(row: number, factor: number): Float64Array {
+    const { keys } = this.shape;
+    const dots = this.dots(row, this.kvHead(row));
+    const scores = new Float64Array(this.#sinks === null ? keys : keys + 1).fill(-Infinity);
+    for (const { begin, end } of this.ranges(row))
+      for (let key = begin; key < Math.min(end, keys); key++)
+        scores[key] = this.score(factor * dots[key], row, key);
     if (this.#sinks !== null) scores[keys] = this.sink(row);
     return scores;
   }

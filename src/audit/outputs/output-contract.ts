@@ -174,8 +174,10 @@ function explainersOf(
     judgeAgain(prepared, reference, premises).verdict.pass;
   return {
     diagnose: () => {
-      const bound = new KernelBound(problem, reference, given.out.format, premises);
-      return diagnose({ problem, reference, outputs, bound, premises: options.premises });
+      const { memories } = options;
+      const bound = new KernelBound(problem, reference, given.out.format, premises, { memories });
+      const declared = options.premises;
+      return diagnose({ problem, reference, outputs, bound, premises: declared, memories });
     },
     fitPremise: (findings, cause) =>
       cause?.id === 'quantised-operands' && !isDeclared && options.strictPremises !== true

@@ -1,4 +1,3 @@
-import { WorkingMemories } from '../../../oracles/index.js';
 import type { Stages } from '../conduct/stage.js';
 import type { OutputMeasurements } from '../parts/audit-plan.js';
 import { auditStages } from '../parts/audit-stages.js';
@@ -18,13 +17,17 @@ const ofHelper: ReadonlySet<PartRequest['kind']> = new Set(['structure', 'yardst
 export function* outputStages(prepared: PreparedAudit): Stages<OutputMeasurements> {
   const { problem, given, options, plan, source } = prepared;
   const { shape, settings, parts } = plan;
-  const { onReference, onBounds, memories = new WorkingMemories() } = options;
+  const { onReference, onBounds, memories } = options;
   const visitorOf = ({ parts: [first] }: PartRequest) =>
     onBounds && visitInWhole(onBounds, firstRowOf(first, shape));
   const measure = (request: PartRequest, progress: (done: number) => void): PartAnswer => {
     const visitBounds = request.kind === 'bounds' ? visitorOf(request) : undefined;
     const tensors = request.parts.map((part) => partTensors(problem, given, shape, part));
-    const callbacks = { progress, memories, ...(visitBounds && { visitBounds }) };
+    const callbacks = {
+      progress,
+      ...(memories && { memories }),
+      ...(visitBounds && { visitBounds }),
+    };
     return { result: measurePart(request, tensors, settings, callbacks), bounds: [] };
   };
   const planned = auditStages(plan, onReference);

@@ -1,4 +1,4 @@
-import type { Accuracy } from '../../../oracles/index.js';
+import { WorkingMemories, type Accuracy } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
 import { anyKernelArithmetic, type KernelArithmetic } from '../bounds/index.js';
@@ -121,5 +121,7 @@ export function planAudit(
     bounds,
     withYardstick,
   };
-  return { problem, given, unjudged, options, plan, source };
+  // One memory for the measurements and for who explains a failure.
+  const { memories = new WorkingMemories() } = options;
+  return { problem, given, unjudged, options: { ...options, memories }, plan, source };
 }

@@ -138,7 +138,11 @@ describe('what sums lose', () => {
     expect(typicalScoreShare(fused, 16)).toBe(1);
     const values = Float64Array.of(0, -3, 2 ** -9, 1, 4, -0.5, 0, 0, 0, 0);
     const units = (step: number, count: number, least: number | Float64Array) => [
-      ...scoreUnits({ step, units: count, perPartial: 0, perUnit: 0 }, values, 2, 5, least),
+      ...scoreUnits(
+        { step, units: count, perPartial: 0, perUnit: 0 },
+        { values, rows: 2, dim: 5, measures: null },
+        least,
+      ),
     ];
     expect(units(2, 3, 2 ** -6)).toEqual([3, 1, 4, 0.5, 0, 0]);
     expect(units(1, 5, 2 ** -6)).toEqual([0, 3, 2 ** -6, 1, 4, 0.5, 0, 0, 0, 0]);

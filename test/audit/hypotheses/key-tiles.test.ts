@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { keyTileHypotheses } from '../../../src/audit/diagnosis/hypotheses/tiles/key-tile-faults.js';
 import type { Hypothesis } from '../../../src/audit/diagnosis/hypothesis.js';
 import { GranuleSums } from '../../../src/audit/diagnosis/hypotheses/tiles/granule-sums.js';
+import { createRowShares } from '../../../src/audit/diagnosis/row-shares.js';
 import { filledProblem, pseudorandom } from '../../setup/problems.js';
 import { contextOfFault, expectPredicts, hypothesesOf } from './context.js';
 import { Textbook, type At, type Fault } from './textbook.js';
@@ -135,7 +136,8 @@ describe('hypotheses about a tile of keys', () => {
     ] as const)
       for (const row of context.sample.filter(({ row: flat }) => flat % 9 === 5)) {
         const source = { keysFrom, valuesFrom, zeroKeys };
-        const sums = new GranuleSums(context.reader, row, 4, source);
+        const ofRow = createRowShares(context.reader)(row);
+        const sums = new GranuleSums(context.reader, row, ofRow, 4, source);
         const at = book.rowAt(row.row);
         const { lse } = book.row(row.row);
         for (const [begin, end] of [

@@ -30,7 +30,7 @@ function expectOperand(source: Tensor, first: number, rows: number, dim: number)
   const ofTiles = Array.from({ length: Math.ceil(rows / tileRows) }, () => ({
     norm: 0,
     largest: 0,
-    bit: Infinity,
+    lowestBit: Infinity,
   }));
   let anySpecial = false;
   for (let row = 0; row < rows; row++) {
@@ -58,13 +58,11 @@ function expectOperand(source: Tensor, first: number, rows: number, dim: number)
     const ofTile = ofTiles[Math.floor(row / tileRows)];
     ofTile.norm = Math.max(ofTile.norm, operand.norm[row]);
     ofTile.largest = Math.max(ofTile.largest, largest);
-    ofTile.bit = Math.min(ofTile.bit, bit);
+    ofTile.lowestBit = Math.min(ofTile.lowestBit, bit);
   }
   expect(operand.anySpecial).toBe(anySpecial);
   expect(operand.columnLargest).toEqual(column);
-  expect([...operand.tileNorm]).toEqual(ofTiles.map(({ norm }) => norm));
-  expect([...operand.tileLargest]).toEqual(ofTiles.map(({ largest }) => largest));
-  expect([...operand.tileLowestBit]).toEqual(ofTiles.map(({ bit }) => bit));
+  ofTiles.forEach((tile, index) => expect(operand.ofTile(index)).toEqual(tile));
   const last = ofTiles.length - 1;
   for (const index of [0, 0, last >> 1, last, 0]) {
     const [begin, end] = [index * tileRows * dim, Math.min((index + 1) * tileRows, rows) * dim];

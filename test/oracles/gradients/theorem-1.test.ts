@@ -72,7 +72,7 @@ function theorem(block: GradientBlock, rules: Rules, i: number) {
       Math.LOG2E *
       Math.abs(law.scale / (law.softcap ?? 1)) *
       query.norm[row] *
-      keys.tileNorm[at],
+      keys.ofTile(at).norm,
   );
   const ofSlope =
     law.softcap === null
@@ -81,7 +81,7 @@ function theorem(block: GradientBlock, rules: Rules, i: number) {
         (24 + 2 * Math.min(1001, slopeExponent)) * u;
   const size = sum(p.map((weight, j) => weight * Math.abs(x[j])));
   const mean = sum(p.map((weight, j) => weight * x[j]));
-  const reach = most((at) => dout.norm[row] * values.tileNorm[at]);
+  const reach = most((at) => dout.norm[row] * values.ofTile(at).norm);
   const phi = tileRows * (places.length + 1) * ((2 ** -978 * 2 * reach) / share + 2 ** -1068);
   const sigma = (2 * rho + 3 * u + kappa) * slack;
   return {

@@ -3,7 +3,7 @@
 // result is off by some 2^-44 of itself, which the bounds' final factor covers.
 
 export { capScores, product } from '../../../../oracles/attention/assembly/tile-kernels';
-export { chainProduct, scanScores, scoreErrors } from './scores';
+export { chainProduct, loadPanels, scanScores, scoreErrors } from './scores';
 export { finishElements } from './elements';
 export { narrowMoments } from './narrow-moments';
 export { addTile, addUnknown, moments } from './sums';

@@ -118,6 +118,19 @@ export function scoreErrors(
   }
 }
 
+/** Puts 64 keys, [64 × dim], into panels of four: [16 × dim × 4], as `chainProduct` takes them. */
+export function loadPanels(keys: usize, panels: usize, dim: i32): void {
+  const stride = (<usize>dim) << 3;
+  let to = panels;
+  for (let first: usize = keys; first < keys + 64 * stride; first += 4 * stride)
+    for (let at = first; at < first + stride; at += 8) {
+      v128.store(to, v128.load64_lane(at + stride, v128.load64_zero(at), 1));
+      const third = at + 2 * stride;
+      v128.store(to, v128.load64_lane(third + stride, v128.load64_zero(third), 1), 16);
+      to += 32;
+    }
+}
+
 /**
  * For each row the largest exponent s·factor over columns low ≤ j < high, −Infinity where there are
  * none. Counts the exponents of each of `binsPerOctave` bins in the row's table of 2^tableBits counts (u16),

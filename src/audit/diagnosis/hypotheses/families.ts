@@ -18,6 +18,7 @@ import { movedHeadHypotheses } from './operands/moved-heads.js';
 import { operandHypotheses } from './operands/operand-faults.js';
 import { narrowHypotheses } from './narrow/narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
+import { rescaleHypotheses } from '../long-rows/rescales-of-cells.js';
 import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
 import { quantisationHypotheses } from './quantised/quantised-operands.js';
 import { rotaryHypotheses } from './operands/rotary-faults.js';
@@ -41,6 +42,24 @@ export function familiesOf({ rows }: Pick<Problem, 'rows'>): readonly Hypothesis
     ? hypothesisFamilies
     : hypothesisFamilies.filter((family) => !ofOtherRows.has(family));
 }
+
+/** Kinds of hypothesis that follow from the exact output, the scores and the LSE alone. */
+const ofResults: ReadonlySet<HypothesisFamily> = new Set([
+  ...[lseHypotheses, headPlaceHypotheses, columnHypotheses, columnPlaceHypotheses, rowHypotheses],
+  ...[rowSumHypotheses, outputPrecisionHypotheses, uniformScaleHypotheses, uniformOffsetHypotheses],
+  rowFactorHypotheses,
+]);
+
+/** The kinds of hypothesis that are tried on rows of so many keys that V is not held, without V. */
+export function familiesWithoutValues(problem: Pick<Problem, 'rows'>): readonly HypothesisFamily[] {
+  return familiesOf(problem).filter((family) => ofResults.has(family));
+}
+
+/** Kinds of hypothesis that apply other weights to V: each column of V gives a column of the output. */
+export const familiesOfColumns: readonly HypothesisFamily[] = [
+  ...[scoreHypotheses, scaleFactorHypotheses, maskHypotheses, visibilityHypotheses],
+  ...[scoreTermHypotheses, headHypotheses, keyTileHypotheses, splitHypotheses, rescaleHypotheses],
+];
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */
 const hypothesisFamilies: readonly HypothesisFamily[] = [

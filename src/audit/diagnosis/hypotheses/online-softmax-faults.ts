@@ -7,7 +7,7 @@ import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from 
 export type BlockOrder = 'first to last' | 'last to first';
 
 /** The ways in which an online softmax may go wrong; it does right what is left out. */
-interface OnlineSoftmax {
+export interface OnlineSoftmax {
   readonly block: number;
   readonly order: BlockOrder;
   /** The running maximum is kept while it lags by at most this much, in log2 units; default 0. */
@@ -110,10 +110,13 @@ interface OnlineFault {
   readonly inOneBlock: boolean;
 }
 
-const blockSizes = [16, 32, 64, 128, 256] as const;
-const orders: readonly BlockOrder[] = ['last to first', 'first to last'];
+/** Keys of a block. */
+export const blockSizes = [16, 32, 64, 128, 256] as const;
+/** Orders in which blocks are visited. */
+export const orders: readonly BlockOrder[] = ['last to first', 'first to last'];
 
-const rescaleFaults: readonly OnlineFault[] = [
+/** Faults of the rescales, which give a block of keys one factor. */
+export const rescaleFaults: readonly OnlineFault[] = [
   {
     id: 'output-not-rescaled',
     technique: 'rescale',
@@ -262,7 +265,8 @@ function weightFaults(format: FormatName): OnlineFault[] {
   return short ? [truncated, frozen] : [];
 }
 
-function hypothesis(
+/** A fault as a hypothesis, for one block size and order. */
+export function onlineHypothesis(
   { reader }: HypothesisContext,
   { id, technique, statement, law, sound }: OnlineFault,
   block: number,
@@ -284,14 +288,18 @@ function hypothesis(
   };
 }
 
+/** A kind of fault as hypotheses, by block size and order. */
+function* byBlocks(context: HypothesisContext, fault: OnlineFault): Generator<Hypothesis> {
+  const { keys } = context.shape;
+  if (fault.inOneBlock) yield onlineHypothesis(context, fault, keys, 'first to last', '');
+  for (const block of blockSizes)
+    for (const order of block < keys ? orders : [])
+      yield onlineHypothesis(context, fault, block, order, ` (blocks of ${block} keys, ${order})`);
+}
+
 /** Faults of the running maximum, of the rescales and of P, by block size and order. */
 export const onlineSoftmaxHypotheses: HypothesisFamily = function* (context) {
-  const { shape, reader } = context;
-  const faults = [...rescaleFaults, ...exponentialFaults, ...weightFaults(reader.problem.v.format)];
-  for (const fault of faults) {
-    if (fault.inOneBlock) yield hypothesis(context, fault, shape.keys, 'first to last', '');
-    for (const block of blockSizes)
-      for (const order of block < shape.keys ? orders : [])
-        yield hypothesis(context, fault, block, order, ` (blocks of ${block} keys, ${order})`);
-  }
+  const ofWeights = weightFaults(context.reader.problem.v.format);
+  for (const fault of [...rescaleFaults, ...exponentialFaults, ...ofWeights])
+    yield* byBlocks(context, fault);
 };

@@ -1,7 +1,8 @@
 import type { ProblemShape } from '../../../problem/index.js';
-import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
+import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { scalePrediction } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
+import { createRowShares, type RowShares } from '../row-shares.js';
 
 /** A wrong divisor, in units of the row's correct sum. */
 interface RowSumFault {
@@ -10,23 +11,17 @@ interface RowSumFault {
   readonly statement: string;
   /** The statement without its parameters. */
   readonly cause?: string;
-  /** Faulty divisor / correct row sum; `scores` are natural, −∞ where masked. */
-  readonly ratio: (row: SampleRow, scores: Float64Array) => number;
+  /** Faulty divisor / correct row sum. */
+  readonly ratio: (row: SampleRow) => number;
   /** Whether the LSE is made of the same sum. */
   readonly inLse: boolean;
 }
 
-/** Σ exp(score − LSE) over the keys that `counts` and a sink: their share in the row sum. */
-function share(
-  row: SampleRow,
-  scores: Float64Array,
-  keys: number,
-  counts: (key: number) => boolean,
-): number {
+/** Σ over the keys that `counts` and a sink: their share in the row sum. */
+function share(shares: Float64Array, keys: number, counts: (key: number) => boolean): number {
   let sum = 0;
-  scores.forEach((s, j) => {
-    if (s !== -Infinity && (j >= keys || counts(j))) sum += Math.exp(s - row.denominator);
-  });
+  for (let j = 0; j < shares.length; j++)
+    if (shares[j] !== 0 && (j >= keys || counts(j))) sum += shares[j];
   return sum;
 }
 
@@ -71,85 +66,134 @@ function* paddingFaults(reader: RowReader, { keys, batch }: ProblemShape): Gener
   };
 }
 
-function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
-  const sum = (statement: string, counts: (key: number, row: SampleRow) => boolean) => ({
-    id: 'row-sum-over-part-of-the-keys',
-    technique: 'row-sum',
-    statement,
-    cause: 'the row sum leaves out part of the keys',
-    ratio: (row: SampleRow, scores: Float64Array) =>
-      share(row, scores, keys, (key) => counts(key, row)),
-    inLse: true,
-  });
+/** Keys after which all regular patterns of keys that a row sum may leave out repeat. */
+const period = 128;
+
+/** Σ over the keys of each residue of 128, and last that of a sink. */
+function residueSums(shares: Float64Array, keys: number): Float64Array {
+  const sums = new Float64Array(period + 1);
+  for (let j = 0; j < keys; j++) sums[j % period] += shares[j];
+  for (let j = keys; j < shares.length; j++) sums[period] += shares[j];
+  return sums;
+}
+
+/** A pattern of keys that a row sum has. */
+interface SummedKeys {
+  readonly statement: string;
+  readonly counts: (key: number) => boolean;
+}
+
+/** Patterns that repeat after 128 keys. */
+function* regularPatterns(keys: number): Generator<SummedKeys> {
   for (const stride of strides)
     for (let residue = 0; residue < stride && stride < keys; residue++) {
       if (stride <= 4)
-        yield sum(
-          `the row sum takes one key in ${stride} only, from key ${residue} on`,
-          (key) => key % stride === residue,
-        );
+        yield {
+          statement: `the row sum takes one key in ${stride} only, from key ${residue} on`,
+          counts: (key) => key % stride === residue,
+        };
       if (stride > 2)
-        yield sum(
-          `the row sum leaves out one key in ${stride}, from key ${residue} on`,
-          (key) => key % stride !== residue,
-        );
+        yield {
+          statement: `the row sum leaves out one key in ${stride}, from key ${residue} on`,
+          counts: (key) => key % stride !== residue,
+        };
     }
   for (const size of [32, 64, 128]) {
     const half = size / 2;
     if (half >= keys) continue;
     const halves = ['first', 'second'] as const;
     for (const [index, name] of halves.entries())
-      yield sum(
-        `the row sum takes the ${name} ${half} of each ${size} keys only`,
-        (key) => Math.floor(key / half) % 2 === index,
-      );
+      yield {
+        statement: `the row sum takes the ${name} ${half} of each ${size} keys only`,
+        counts: (key) => Math.floor(key / half) % 2 === index,
+      };
     for (let quarter = 0; quarter < 4; quarter++)
-      yield sum(
-        `the row sum leaves out keys ${(quarter * size) / 4} to ${((quarter + 1) * size) / 4 - 1} of each ${size}`,
-        (key) => Math.floor((4 * key) / size) % 4 !== quarter,
-      );
+      yield {
+        statement: `the row sum leaves out keys ${(quarter * size) / 4} to ${((quarter + 1) * size) / 4 - 1} of each ${size}`,
+        counts: (key) => Math.floor((4 * key) / size) % 4 !== quarter,
+      };
   }
+}
+
+function* partialSums(
+  shares: RowShares,
+  { keys }: ProblemShape,
+  isLong: boolean,
+): Generator<RowSumFault> {
+  const known = new Map<number, Float64Array>();
+  const residues = (row: SampleRow) => {
+    const sums = known.get(row.row) ?? residueSums(shares(row), keys);
+    known.set(row.row, sums);
+    return sums;
+  };
+  const sum = (statement: string, ratio: RowSumFault['ratio']): RowSumFault => ({
+    id: 'row-sum-over-part-of-the-keys',
+    technique: 'row-sum',
+    statement,
+    cause: 'the row sum leaves out part of the keys',
+    ratio,
+    inLse: true,
+  });
+  for (const { statement, counts } of regularPatterns(keys))
+    yield sum(statement, (row) =>
+      isLong ? share(residues(row), period, counts) : share(shares(row), keys, counts),
+    );
+  /** Without the tile of a key. */
+  const without = (row: SampleRow, size: number, key: number) => {
+    const first = key - (key % size);
+    const isLeft = (other: number) => other >= first && other < first + size;
+    if (!isLong) return share(shares(row), keys, (other) => !isLeft(other));
+    const all = residues(row).reduce((total, x) => total + x, 0);
+    const end = Math.min(first + size, keys);
+    return (
+      all -
+      shares(row)
+        .subarray(first, end)
+        .reduce((total, x) => total + x, 0)
+    );
+  };
   for (const size of tileSizes) {
     if (size >= keys) continue;
     for (const last of [true, false])
       yield sum(
         `the ${last ? 'last' : 'first'} tile of ${size} keys is not in the row sum`,
-        (key, { span }) =>
-          Math.floor(key / size) !== Math.floor((last ? span.end - 1 : span.begin) / size),
+        (row) => without(row, size, last ? row.span.end - 1 : row.span.begin),
       );
   }
-  yield sum('key 0 is not in the row sum', (key) => key !== 0);
-  yield sum('the last key is not in the row sum', (key, { span }) => key !== span.end - 1);
+  yield sum('key 0 is not in the row sum', (row) => without(row, 1, 0));
+  yield sum('the last key is not in the row sum', (row) => without(row, 1, row.span.end - 1));
 }
 
-function* divisionFaults(): Generator<RowSumFault> {
-  const largest = (scores: Float64Array) => scores.reduce((a, b) => Math.max(a, b), -Infinity);
+function* divisionFaults(reader: RowReader): Generator<RowSumFault> {
+  const largest = ({ row }: SampleRow) =>
+    reader.scores(row).reduce((a, b) => Math.max(a, b), -Infinity);
   yield {
     id: 'not-normalised',
     technique: 'normalise',
     statement: 'the output is not divided by the row sum',
-    ratio: (row, scores) => Math.exp(largest(scores) - row.denominator),
+    ratio: (row) => Math.exp(largest(row) - row.denominator),
     inLse: false,
   };
   yield {
     id: 'normalised-twice',
     technique: 'normalise',
     statement: 'the output is divided by the row sum twice',
-    ratio: (row, scores) => Math.exp(row.denominator - largest(scores)),
+    ratio: (row) => Math.exp(row.denominator - largest(row)),
     inLse: false,
   };
 }
 
-function* rowSumFaults(reader: RowReader, shape: ProblemShape): Generator<RowSumFault> {
+function* rowSumFaults({ reader, shape, isLong }: HypothesisContext): Generator<RowSumFault> {
   yield* paddingFaults(reader, shape);
-  yield* partialSums(shape);
-  yield* divisionFaults();
+  yield* partialSums(createRowShares(reader), shape, isLong === true);
+  yield* divisionFaults(reader);
 }
 
 /** Right weights over a wrong row sum: each row's output off by one factor. */
-export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, input }) {
+export const rowSumHypotheses: HypothesisFamily = function* (context) {
+  const { input } = context;
   const hasLse = input.outputs.lse !== null;
-  for (const { id, technique, statement, cause, ratio, inLse } of rowSumFaults(reader, shape)) {
+  for (const { id, technique, statement, cause, ratio, inLse } of rowSumFaults(context)) {
     // Where the LSE is not given, or is right, the division alone may have got the wrong sum.
     for (const lseFollows of inLse && hasLse ? [true, false] : [inLse])
       yield {
@@ -159,7 +203,7 @@ export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, in
         statement: inLse && hasLse && !lseFollows ? `${statement}, but not in the LSE` : statement,
         predict: (row) => {
           if (row.ranges.length === 0) return row.correct;
-          const divisor = ratio(row, reader.scores(row.row));
+          const divisor = ratio(row);
           if (divisor === 0) return null;
           const lse = row.correct.lse + (lseFollows ? Math.log(divisor) : 0);
           return scalePrediction(row, row.correct, 1 / divisor, lse);

@@ -22,10 +22,7 @@ const leastError = 2e-5;
 
 /** A row as it would be with another factor on its scores, before any softcap. */
 function withFactor({ reader }: HypothesisContext, row: SampleRow, factor: number): RowPrediction {
-  const dots = reader.dots(row.row, row.kv);
-  const scores = reader.maskedScores(row.row, row.ranges, (key) =>
-    reader.score(factor * dots[key], row.row, key),
-  );
+  const scores = reader.scoresTimes(row.row, factor);
   return predictWeighted(
     row,
     softmaxRow(scores, reader.valuesOf(row.row, row.kv), Math.abs(factor)),
@@ -87,9 +84,9 @@ interface ClosedForm {
 }
 
 /** Scales that a slip makes of the one asked for. */
-function closedForms({ reader, shape }: HypothesisContext): ClosedForm[] {
+function closedForms({ reader, input }: HypothesisContext): ClosedForm[] {
   const { scale } = reader.problem;
-  const { qkDim, vDim } = shape;
+  const { qkDim, vDim } = input.reference.shape;
   const held = (format: FormatName, x: number, rounding: 'nearest-even' | 'toward-zero') =>
     round(formats[format], x, { rounding });
   return [

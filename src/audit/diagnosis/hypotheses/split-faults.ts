@@ -1,6 +1,7 @@
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { logSumExp, predictWeighted } from '../prediction.js';
+import { cellKeys, logSumExp, predictWeighted } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
+import { createRowShares } from '../row-shares.js';
 
 const splitCounts = [2, 3, 4, 5, 6, 8, 16, 32] as const;
 /** Keys that a split's length may be a multiple of. */
@@ -79,6 +80,55 @@ function partsOf(reader: RowReader, row: number, length: number): ReadonlyMap<nu
   return parts;
 }
 
+/** Parts of a row whose keys are too many to raise all scores to powers again, as `partsOf` has them; null where it must be done. */
+function longParts(
+  reader: RowReader,
+  { row, denominator }: SampleRow,
+  shares: Float64Array,
+  length: number,
+): Part[] | null {
+  const { firstKey, keys } = reader.place(row);
+  const isWhole = firstKey === 0 && keys === reader.shape.keys;
+  if (!isWhole || shares.length !== keys) return null;
+  const scores = reader.scores(row);
+  const parts: Part[] = [];
+  for (let begin = 0; begin < keys; begin += length) {
+    const end = Math.min(begin + length, keys);
+    let sum = 0;
+    for (let j = begin; j < end; j++) sum += shares[j];
+    const lse = denominator + Math.log(sum);
+    if (sum > 0) parts.push({ begin, scores: scores.subarray(begin, end), lse });
+  }
+  return parts;
+}
+
+/** What a row of many keys becomes whose parts count by other factors: see `predictParts`. */
+function predictLongParts(
+  reader: RowReader,
+  row: SampleRow,
+  shares: Float64Array,
+  parts: readonly Part[],
+  factors: readonly number[],
+) {
+  const values = reader.valuesOf(row.row, row.kv);
+  const lse = row.denominator;
+  const ofShares = parts.map((part, i) => factors[i] * Math.exp(lse - part.lse));
+  if (parts.every(({ begin }) => begin % cellKeys === 0)) {
+    const cells = new Float64Array(Math.ceil(shares.length / cellKeys));
+    parts.forEach(({ begin, scores }, i) => {
+      const end = Math.ceil((begin + scores.length) / cellKeys);
+      cells.fill(ofShares[i], begin / cellKeys, end);
+    });
+    const relative = { shares, cells, range: null };
+    return predictWeighted(row, { weights: new Float64Array(0), relative, values, lse });
+  }
+  const weights = new Float64Array(shares.length);
+  parts.forEach(({ begin, scores }, i) => {
+    for (let j = begin; j < begin + scores.length; j++) weights[j] = ofShares[i] * shares[j];
+  });
+  return predictWeighted(row, { weights, values, lse });
+}
+
 /** What a row becomes where its parts count by other factors than e^(LSE − LSE of all). */
 function predictParts(
   reader: RowReader,
@@ -100,7 +150,8 @@ function predictParts(
 }
 
 /** Partial results of splits of the keys combined wrongly. */
-export const splitHypotheses: HypothesisFamily = function* ({ reader, shape }) {
+export const splitHypotheses: HypothesisFamily = function* ({ reader, shape, isLong }) {
+  const shares = isLong === true ? createRowShares(reader) : null;
   const longest = (reader.problem.sequences ?? [shape]).reduce(
     (most, one) => Math.max(most, one.keys),
     0,
@@ -114,16 +165,16 @@ export const splitHypotheses: HypothesisFamily = function* ({ reader, shape }) {
         statement: `the partial results of ${splits} splits of ${length} keys are ${what}`,
         cause: `the partial results of splits are ${what}`,
         predict: (row: SampleRow) => {
-          const parts = [...partsOf(reader, row.row, length).values()];
+          const ofKeys = shares?.(row);
+          const long = ofKeys && longParts(reader, row, ofKeys, length);
+          const parts = long ?? [...partsOf(reader, row.row, length).values()];
           if (parts.length < 2) return row.correct;
-          const factors = parts.map(({ lse }) => weight(lse, row.denominator, splits));
-          const sum = isDivided === true ? factors.reduce((a, b) => a + b, 0) : 1;
-          return predictParts(
-            reader,
-            row,
-            parts,
-            factors.map((factor) => factor / sum),
-          );
+          const all = parts.map(({ lse }) => weight(lse, row.denominator, splits));
+          const sum = isDivided === true ? all.reduce((a, b) => a + b, 0) : 1;
+          const factors = all.map((factor) => factor / sum);
+          return ofKeys && long
+            ? predictLongParts(reader, row, ofKeys, parts, factors)
+            : predictParts(reader, row, parts, factors);
         },
       };
   yield* neighbouringLses(reader, lengths);

@@ -1,24 +1,9 @@
-import { clipRanges, keysOf, spanOf } from '../../../../problem/index.js';
-import type { HypothesisContext, HypothesisFamily, SampleRow } from '../../hypothesis.js';
-import { predictWeighted, type WeightedRow } from '../../prediction.js';
-import type { RowReader } from '../../row-reader.js';
-import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
-
-/**
- * A fault of one tile of keys: the tile's weights in the sum over V and in the row sum, in multiples of the
- * correct ones, or the tile that K or V comes from, in tiles from its own.
- */
-interface TileFault {
-  readonly id: string;
-  readonly technique: string | null;
-  readonly statement: (keys: string) => string;
-  readonly inOutput: number;
-  readonly inSum: number;
-  readonly keysFrom: number;
-  readonly valuesFrom: number;
-  /** Whether K of the tile reads as zeros. */
-  readonly zeroKeys: boolean;
-}
+import type { HypothesisFamily } from '../../hypothesis.js';
+import { predictWeighted } from '../../prediction.js';
+import { createRowShares } from '../../row-shares.js';
+import { faultyRow, type TileFault } from './faulty-row.js';
+import type { KeyTile } from './granule-sums.js';
+import { RankedRows, rankingRows, rankTiles, triedInFull } from './rank-tiles.js';
 
 const own = {
   inOutput: 1,
@@ -113,100 +98,6 @@ const tileFaults: readonly TileFault[] = [
 
 const tileSizes = [128, 64, 32, 16] as const;
 
-/** Tiles of all kinds that are tried in full, after the first rows have ranked them. */
-const triedInFull = 24;
-/** A row's largest share in a tile's rank: beyond that all misfits are equally bad. */
-const largestMisfit = 200;
-/** Damaged rows that rank the tiles. */
-const rankingRows = 6;
-
-/** One row under a fault of one tile, or null where the fault leaves nothing of it or does not touch it. */
-function faultyRow(
-  reader: RowReader,
-  row: SampleRow,
-  tile: KeyTile,
-  fault: TileFault,
-): WeightedRow | 'untouched' | null {
-  const touched = clipRanges(row.ranges, tile.begin, tile.end);
-  if (touched.length === 0) return 'untouched';
-  const { begin: first, end: last } = spanOf(touched);
-  const { keys, vDim } = reader.shape;
-  const size = tile.end - tile.begin;
-  const dots = reader.dots(row.row, row.kv);
-  const weights = new Float64Array(keys);
-  const values = reader.valuesOf(row.row, row.kv);
-  let sum = Math.exp(reader.sink(row.row) - row.denominator);
-  for (const j of keysOf(row.ranges)) {
-    const inside = j >= first && j < last;
-    const source = inside ? j + fault.keysFrom * size : j;
-    if (source < 0 || source >= keys) return null;
-    const dot = inside && fault.zeroKeys ? 0 : dots[source];
-    const p = Math.exp(reader.score(dot, row.row, j) - row.denominator);
-    weights[j] = inside ? fault.inOutput * p : p;
-    sum += inside ? fault.inSum * p : p;
-  }
-  if (!(sum > 0)) return null;
-  for (const j of keysOf(row.ranges)) weights[j] /= sum;
-  const lse = row.denominator + Math.log(sum);
-  if (fault.valuesFrom === 0) return { weights, values, lse };
-  const from = fault.valuesFrom * size;
-  if (first + from < 0 || last + from > keys) return null;
-  const moved = values.slice();
-  moved.copyWithin(first * vDim, (first + from) * vDim, (last + from) * vDim);
-  // The source may not overlap the tile, since they are a whole tile apart.
-  return { weights, values: moved, lse };
-}
-
-interface Candidate {
-  readonly tile: KeyTile;
-  readonly fault: TileFault;
-  readonly misfit: number;
-}
-
-/** Every tile of one size under one kind of fault, by how far the ranking rows are from it. */
-function rankTiles(
-  { reader, shape }: HypothesisContext,
-  rows: readonly SampleRow[],
-  size: number,
-  fault: TileFault,
-  correct: readonly GranuleSums[],
-): Candidate[] {
-  const { keys, vDim } = shape;
-  const tiles = Array.from({ length: Math.ceil(keys / size) }, (_, t) => ({
-    begin: t * size,
-    end: Math.min((t + 1) * size, keys),
-  }));
-  const misfits = new Float64Array(tiles.length);
-  for (const [index, row] of rows.entries()) {
-    const sums = correct[index];
-    const faulty =
-      fault.keysFrom === 0 && fault.valuesFrom === 0 && !fault.zeroKeys
-        ? sums
-        : new GranuleSums(reader, row, size, {
-            keysFrom: fault.keysFrom * size,
-            valuesFrom: fault.valuesFrom * size,
-            zeroKeys: fault.zeroKeys,
-          });
-    tiles.forEach((tile, t) => {
-      const total = 1 - sums.weight(tile) + fault.inSum * faulty.weight(tile);
-      let squares = 0;
-      for (let c = 0; c < vDim; c++) {
-        const product =
-          row.correct.out[c] - sums.sum(tile, c) + fault.inOutput * faulty.sum(tile, c);
-        squares += (row.observed[c] - product / total) ** 2;
-      }
-      const misfit = squares / row.correct.noise;
-      misfits[t] += misfit < largestMisfit ? misfit : largestMisfit;
-      const { observedLse } = row;
-      if (observedLse === null || !Number.isFinite(observedLse)) return;
-      const lseError = observedLse - row.correct.lse - Math.log(total);
-      const ofLse = (lseError / row.bound.lse) ** 2;
-      misfits[t] += ofLse < largestMisfit ? ofLse : largestMisfit;
-    });
-  }
-  return tiles.map((tile, t) => ({ tile, fault, misfit: misfits[t] }));
-}
-
 function describeKeys({ begin, end }: KeyTile): string {
   return `keys ${begin} to ${end - 1}`;
 }
@@ -215,11 +106,14 @@ function describeKeys({ begin, end }: KeyTile): string {
 export const keyTileHypotheses: HypothesisFamily = function* (context) {
   const { reader, shape, sample } = context;
   const rows = sample.filter((row) => row.damaged).slice(0, rankingRows);
-  const candidates = tileSizes
-    .filter((size) => size < shape.keys)
+  const shares = createRowShares(reader);
+  const of = { reader, shares, isLong: context.isLong === true };
+  const sizes = tileSizes.filter((size) => size < shape.keys);
+  const finest = of.isLong ? new RankedRows(of, rows, Math.min(...sizes)) : null;
+  const candidates = sizes
     .flatMap((size) => {
-      const correct = rows.map((row) => new GranuleSums(reader, row, size, ownTile));
-      return tileFaults.flatMap((fault) => rankTiles(context, rows, size, fault, correct));
+      const ranked = finest ?? new RankedRows(of, rows, size);
+      return tileFaults.flatMap((fault) => rankTiles(shape, ranked, size, fault));
     })
     .sort((a, b) => a.misfit - b.misfit)
     .slice(0, triedInFull)
@@ -234,7 +128,7 @@ export const keyTileHypotheses: HypothesisFamily = function* (context) {
       technique: fault.technique,
       statement: fault.statement(describeKeys(tile)),
       predict: (row) => {
-        const faulty = faultyRow(reader, row, tile, fault);
+        const faulty = faultyRow(of, row, tile, fault);
         return faulty === 'untouched'
           ? row.correct
           : faulty === null
