@@ -40,7 +40,7 @@ export function widenedCause(
     technique: 'output-round',
     place: null,
     candidates: [],
-    sentence: `the output is widened: a tensor in ${format} whose values are all numbers of ${from}; say --format out=${from} to judge it as that`,
+    sentence: `the output is widened: a tensor in ${format} whose values are all numbers of ${from}; dump it in its own format`,
     evidence: [],
   };
 }

@@ -25,6 +25,7 @@ export interface RootMeanSquareNorm {
 
 /** Formats that normed numbers are rounded to. */
 export const normFormats = ['bf16', 'fp16'] as const;
+/** One of {@link normFormats}. */
 export type NormFormat = (typeof normFormats)[number];
 
 /** The most by which the numbers of a right kernel's own tables differ from the exact ones, element by element. */
