@@ -22,8 +22,6 @@ export const recurrentValues = [
   'operand',
   /** Keys and queries with decays by key dimension, as operands of gradients within a chunk. */
   'decayed-operand',
-  /** Dots of queries and of keys with keys that are decayed by key dimension, within a chunk. */
-  'decayed-dot',
   /** A, as it goes into the inverse. */
   'triangle',
   /** T. */
@@ -94,6 +92,8 @@ export interface RecurrentRounding {
   readonly value: (of: RecurrentValue, values: Float64Array, first: number, end: number) => void;
   /** The same of a result, by the name of its tensor. */
   readonly output: (name: string, values: Float64Array, first: number, end: number) => void;
+  /** What cutting both operands makes of dots of queries and of keys with keys that are decayed by key dimension, within a chunk; default: nothing. */
+  readonly decayedDots?: (dots: Float64Array, first: number, end: number) => void;
   /** e^x of a single token's gate, before it is rounded; default: to fp64's precision. */
   readonly exponential?: (x: number) => number;
 }

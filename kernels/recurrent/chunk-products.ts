@@ -44,10 +44,12 @@ function setDots(parts: ChunkParts, inputs: TokenInputs, context: RunContext): v
       }
     });
   for (let s = 0; s < n; s++) {
-    for (const name of decays.count > 1 ? (['sum', 'decayed-dot'] as const) : (['sum'] as const)) {
-      rounding.value(name, intra, s * n, s * n + s + 1);
-      if (isDelta && s > 0) rounding.value(name, triangle, s * n, s * n + s);
+    if (decays.count > 1) {
+      rounding.decayedDots?.(intra, s * n, s * n + s + 1);
+      if (isDelta) rounding.decayedDots?.(triangle, s * n, s * n + s);
     }
+    rounding.value('sum', intra, s * n, s * n + s + 1);
+    if (isDelta && s > 0) rounding.value('sum', triangle, s * n, s * n + s);
   }
 }
 

@@ -260,11 +260,11 @@ describe('flashproof audit', () => {
     ['a negative softcap', [fixture, '--output', ':q', '--softcap', '-3'], /positive/],
     ['an unknown layout', [fixture, '--output', ':q', '--layout', 'sbhd'], /bhsd or bshd/],
     ['an unknown format', [fixture, '--output', ':q', '--format', 'q=fp12'], /one of fp64/],
-    ['an unknown flag', [fixture, '--outptu', ':q'], /Did you mean --output/],
+    ['an unknown flag', [fixture, '--outptu', ':q'], /[Dd]id you mean --output/],
     [
       'an unknown kernel model',
       [fixture, '--kernel', 'fa5'],
-      /^no kernel model "fa5"; there are (.+, )?fa4(, .+)?, naive-fp32, naive-input/,
+      /^no kernel model "fa5"; did you mean fa4; there are (.+, )?fa4(, .+)?, naive-fp32, naive-input/,
     ],
     ['both --exec and --output', [fixture, '--output', ':q', '--exec', 'true'], /leave out/],
   ];

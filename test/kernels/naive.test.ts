@@ -94,7 +94,7 @@ describe('the list of models', () => {
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(findKernelModel(name).name).toBe(name);
     expect(() => findKernelModel('fa5')).toThrow(
-      `no kernel model "fa5"; there are ${names.join(', ')}`,
+      `no kernel model "fa5"; did you mean fa4; there are ${names.join(', ')}`,
     );
   });
 });

@@ -163,7 +163,9 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     return { ...found, evidence: [...found.evidence, ...located] };
   }
   const found = findCause(input, { damage, damaged, reader, onlyLse });
-  const untried = isLong(shape) ? [untriedOnLongRows(shape.keys)] : [];
+  const untried = isLong(shape)
+    ? [untriedOnLongRows(shape.keys, problem.dropout !== undefined)]
+    : [];
   if ('id' in found) return { ...found, evidence: [...found.evidence, ...located, ...untried] };
   const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
   if (ofLost !== null && ofLost.id !== 'rows-not-written')

@@ -100,6 +100,9 @@ export function drawnRounding(
  */
 const alikeValues = ['sum', 'decay', 'gates', 'state'] as const satisfies readonly RecurrentValue[];
 
+/** A value whose errors may all have one sense, or dots both of whose operands are cut. */
+export type AlikeValue = RecurrentValue | 'decayed-dots';
+
 /**
  * The values of a problem's kernels whose errors may all have one sense; of made gates and β what they are made of, of Mamba-2 Δ too, as tokens of one dt have one Δ.
  * In chunks these are also operands in tf32, to which tensor cores cut numbers of fp32, and dots of operands that hold decays.
@@ -107,12 +110,12 @@ const alikeValues = ['sum', 'decay', 'gates', 'state'] as const satisfies readon
 export function alikeValuesOf(
   problem: RecurrentProblem,
   { form, formats: of }: Pick<RecurrentArithmetic, 'form' | 'formats'>,
-): readonly RecurrentValue[] {
+): readonly AlikeValue[] {
   const hasSteps = makesGates(problem) || problem.mamba2 !== undefined;
   const steps = hasSteps ? (['time-step'] as const) : [];
   if (form === 'recurrent') return [...alikeValues, ...steps];
   const isByDimension = recurrentFamilies[problem.family].decay === 'by-key-dimension';
-  const decayed = isByDimension ? (['decayed-dot', 'decayed-operand'] as const) : [];
+  const decayed = isByDimension ? (['decayed-dots', 'decayed-operand'] as const) : [];
   return [
     ...alikeValues,
     ...steps,
@@ -124,21 +127,32 @@ export function alikeValuesOf(
 /** What dots lose at most whose two operands are cut to tf32, relative: an ulp each. */
 const cutDots = 2 ** (2 - formats.tf32.precision);
 
-/** A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else. */
+/**
+ * A rounding that makes all values of a name larger by an ulp of fp32, or by half an ulp of a shorter format, and nothing else; dots larger
+ * by what both of their operands lose.
+ */
 export function alikeRounding(
   { formats: of }: RecurrentArithmetic,
-  name: RecurrentValue,
+  name: AlikeValue,
 ): RecurrentRounding {
+  const larger = (values: Float64Array, [first, end]: readonly [number, number], share: number) => {
+    for (let i = first; i < end; i++) values[i] *= 1 + share;
+  };
+  const output = () => undefined;
+  if (name === 'decayed-dots')
+    return {
+      value: () => undefined,
+      output,
+      decayedDots: (dots, first, end) => larger(dots, [first, end], cutDots),
+    };
   const { precision } = formats[of[name]];
   // States of fp32 are rounded to nearest, and of many bits; what is cut to tf32 may lose an ulp.
   const short = of[name] === 'tf32' ? 2 ** (1 - precision) : 2 ** -precision;
-  const long = name === 'state' ? 0 : name === 'decayed-dot' ? cutDots : 2 ** -23;
-  const share = precision <= longBits ? short : long;
+  const share = precision <= longBits ? short : name === 'state' ? 0 : 2 ** -23;
   return {
     value: (one, values, first, end) => {
-      if (one !== name) return;
-      for (let i = first; i < end; i++) values[i] *= 1 + share;
+      if (one === name) larger(values, [first, end], share);
     },
-    output: () => undefined,
+    output,
   };
 }

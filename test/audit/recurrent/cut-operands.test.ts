@@ -32,9 +32,10 @@ function cutting(arithmetic: RecurrentArithmetic): RecurrentRounding {
       if (arithmetic.formats[name] === 'tf32' && recurrentOperands.includes(name))
         for (let i = first; i < end; i++) values[i] = cut(values[i]);
       else nearest.value(name, values, first, end);
-      // Each factor of these dots loses 2^-11 / 1.44 of itself on average.
-      if (name === 'decayed-dot')
-        for (let i = first; i < end; i++) values[i] *= 1 - 2 ** -10 / 1.44;
+    },
+    // Each factor of these dots loses 2^-11 / 1.44 of itself on average.
+    decayedDots: (dots, first, end) => {
+      for (let i = first; i < end; i++) dots[i] *= 1 - 2 ** -10 / 1.44;
     },
   };
 }

@@ -19,11 +19,11 @@ const mostCandidates = 3;
 const leastShare = 0.1;
 
 /** Words for what is not tried on rows of so many keys. */
-export function untriedOnLongRows(keys: number): string {
+export function untriedOnLongRows(keys: number, hasDropout: boolean): string {
   return (
     `of rows of ${formatGrouped(keys)} keys not every cause was tried: none of kernels that quantise their inputs, of numbers that are ` +
     'kept in too short a format or rounded the wrong way, of the exponential, of single keys, of pages and lists of keys, ' +
-    'and of tensors and heads that are exchanged'
+    `and of tensors and heads that are exchanged${hasDropout ? ', and with dropout none of weights' : ''}`
   );
 }
 
