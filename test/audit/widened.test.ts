@@ -26,7 +26,7 @@ describe('an fp32 output whose values are all bf16', () => {
     const { pass, sentence, diagnosis, premise } = judge(asFp32(given.out), true);
     expect(pass).toBe(false);
     expect(sentence).toMatch(
-      /^FAIL: the output is widened: a tensor in fp32 .* bf16; say --format/,
+      /^FAIL: the output is widened: a tensor in fp32 .* bf16; dump it in its own format/,
     );
     expect(sentence).toContain('--format out=bf16');
     expect(diagnosis?.id).toBe('output-widened');
