@@ -28,7 +28,8 @@ describe('an fp32 output whose values are all bf16', () => {
     expect(sentence).toMatch(
       /^FAIL: the output is widened: a tensor in fp32 .* bf16; dump it in its own format/,
     );
-    expect(sentence).toContain('--format out=bf16');
+    // What turns a verdict is for a caller to know.
+    expect(sentence).not.toContain('--format');
     expect(diagnosis?.id).toBe('output-widened');
     expect(premise).toBeNull();
   });
