@@ -224,7 +224,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
       [['bound', 'nowhere.safetensors'], /nowhere\.safetensors/],
       [
         ['audit', fixture, '--output', ':fa4.out', '--as', 'fa5'],
-        /^--as is "fa5"; give a kernel model/,
+        /^--as is "fa5"; did you mean fa4; give a kernel model/,
       ],
       [['audit', fixture, '--kernel', 'fa4', '--as', 'fa4'], /leave out --as/],
     ];
