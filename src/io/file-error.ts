@@ -39,7 +39,7 @@ export function fileError(error: unknown, path: string, doing: string): Error {
   const code = (error as NodeJS.ErrnoException).code;
   if (typeof code !== 'string') return error;
   const meaning =
-    (code === 'ENOENT' && /[*?[]/.test(path)
+    (code === 'ENOENT' && /[*?]/.test(path)
       ? 'no file matches this pattern; check the folder and the name'
       : meanings[code]) ??
     `the system reported ${code} (${printable(error.message)}); check the path`;
