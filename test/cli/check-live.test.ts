@@ -176,7 +176,9 @@ describe('flashproof check, a live kernel', () => {
     expect(report.kernel).toMatchObject({ judgedAs: 'fa4', model: null });
     expect(status).toBe(0);
     const refused = runInProcess('check', ...live('none', '--as', 'fa5'));
-    await expect(refused).rejects.toThrow(/--as is "fa5"; did you mean fa4; give a kernel model or/);
+    await expect(refused).rejects.toThrow(
+      /--as is "fa5"; did you mean fa4; give a kernel model or/,
+    );
     const unknown = runInProcess('check', ...live('none', '--as', 'fa4', '--set', 'degree=3'));
     await expect(unknown).rejects.toThrow(/no setting "degree"/);
   });
