@@ -4,7 +4,7 @@ import { chosenSplits, mostSplits, splitBlockKeys, splitTileQueries } from './sp
 
 /** The GPUs whose instructions are modelled. */
 export const fa2Architectures = ['sm_80', 'sm_89', 'sm_90', 'sm_120'] as const;
-/** One of {@link fa2Architectures}. */
+/** A GPU whose instructions the model has. */
 export type Fa2Architecture = (typeof fa2Architectures)[number];
 
 /** Origin of the compiled kernel: PyTorch, or the flash-attn package with use_fast_math. */

@@ -54,7 +54,7 @@ function isFa4Format(format: string): format is Fa4Format {
 
 /** The GPUs whose instructions are modelled. */
 export const fa4Architectures = ['sm_90', 'sm_100', 'sm_103', 'sm_110'] as const;
-/** One of {@link fa4Architectures}. */
+/** A GPU whose instructions the model has. */
 export type Fa4Architecture = (typeof fa4Architectures)[number];
 
 /** The architecture of a name. @throws RequestError for one that the forward does not have, or has another kernel for */
