@@ -101,4 +101,5 @@ def _span(value: Any) -> tuple[int, int] | None:
     import numpy
 
     bounds = getattr(numpy, "byte_bounds", None) or numpy.lib.array_utils.byte_bounds
-    return bounds(value)
+    first, end = bounds(value)
+    return int(first), int(end)
