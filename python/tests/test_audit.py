@@ -176,7 +176,7 @@ HOSTILE = {
     "launch": (["--launch", "x"], r"^options has --launch, which names another kernel; leave it"),
     "no number": (["--threads", "x"], r"^option '--threads <n>' argument 'x' is invalid"),
     "no value": (["--threads"], r"^option '--threads <n>' argument missing"),
-    "unknown": (["--fulll"], r"^unknown option '--fulll' "),
+    "unknown": (["--fulll"], r"^unknown option '--fulll'; did you mean --full"),
     "number": ([1], r"^options is \[1\]; give a list of words"),
     "bytes": ([b"--full"], r"^options is \[b'--full'\]; give a list of words"),
     "text": ("--full", r"^options is '--full'; give a list of words"),
