@@ -67,7 +67,7 @@ function distance(x: number, y: number): number {
 
 /**
  * The largest share that an element of each row uses of the error bound of a merge in fp32. A factor multiplies values, magnitudes and
- * errors alike, and adds an error of its own. A value beyond the largest of fp8 is that: cutting off moves two numbers no farther apart.
+ * errors alike, and adds an error of its own. What lies beyond the largest of fp8 is that, errors and all: the ends of the span are cut off.
  */
 export function outShares(
   parts: PartialResults,
@@ -76,6 +76,7 @@ export function outShares(
 ): Float64Array {
   const used = new Float64Array(parts.rows);
   const limit = limitOf(format);
+  const cut = (x: number) => Math.min(limit, Math.max(-limit, x));
   const size = Math.abs(factor);
   const ofFactor =
     factor === 1 ? { relative: 0, lost: 0 } : { relative: factorError, lost: underflow };
@@ -83,9 +84,14 @@ export function outShares(
     const error = weightError(parts, row) + ofFactor.relative;
     for (let i = row * parts.dim; i < (row + 1) * parts.dim; i++) {
       const lost = (parts.splits + 2) * underflow;
-      const inner =
+      const whole =
         size * (error * merged.magnitude[i] + merged.outRadius[i] + lost) + ofFactor.lost;
-      const exact = Math.min(limit, Math.max(-limit, factor * merged.out[i]));
+      const scaled = factor * merged.out[i];
+      const exact = cut(scaled);
+      const inner =
+        limit === Infinity
+          ? whole
+          : Math.max(cut(scaled + whole) - exact, exact - cut(scaled - whole));
       const allowed = inner + outputRounding(format, exact, inner, rounding);
       used[row] = Math.max(used[row], share(distance(values[i], exact), allowed));
     }

@@ -254,6 +254,9 @@ describe('a merge', () => {
       const at = cut.values.indexOf(448);
       const below = { ...cut, values: cut.values.map((x, i) => (i === at ? 416 : x)) };
       expect([judged(cut, 4000), judged(below, 4000)]).toEqual(['PASS', 'FAIL']);
+      // Where even the error is beyond the largest, zeros are no merge.
+      const zeros = { ...cut, values: cut.values.map(() => 0) };
+      expect(judged(zeros, 1e12)).toBe('FAIL');
     });
   });
 

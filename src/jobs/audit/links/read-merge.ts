@@ -87,6 +87,9 @@ export const mergeLink: LinkReader = {
         values: decodeTensor(headsFirst(natural, shape, inner, order)),
       };
     };
+    const factor = (await factorOf(file, 'v_descale')) / (await factorOf(file, 'output_scale'));
+    if (!(factor > 0 && factor < Infinity))
+      file.refuse(`v_descale by output_scale is ${factor}; give factors that fp32 has`);
     const naturalParts = naturalLse(partialLse, ofParts);
     return auditMerge({
       shape,
@@ -100,7 +103,7 @@ export const mergeLink: LinkReader = {
       },
       out: await read('out', dim),
       lse: await read('lse', 1),
-      factor: (await factorOf(file, 'v_descale')) / (await factorOf(file, 'output_scale')),
+      factor,
       ofBase2: [
         ...(ofParts === '2' ? ['the parts'] : []),
         ...(ofMerge === '2' ? ['the merge'] : []),
