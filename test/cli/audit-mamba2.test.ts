@@ -12,6 +12,9 @@ import { validateFileReport } from '../../src/report/validation/index.js';
 import { mamba2Problem, type DrawnMamba2 } from '../setup/mamba2-problems.js';
 import { tensor } from '../setup/problems.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-audit-mamba2-'));
 const at = (name: string) => join(folder, name);
@@ -125,7 +128,7 @@ describe('an audit of a file of Mamba-2', () => {
     expect(stdout).toContain('FAIL');
   });
 
-  it('takes a seq_idx for ends, and says that a kernel left dt_limit out', async () => {
+  inTurn('takes a seq_idx for ends, and says that a kernel left dt_limit out', async () => {
     const problem = mamba2Problem({ ...drawn, dtLimit: [0, Infinity], bias: 0 });
     const path = await written(
       'limit.safetensors',

@@ -12,6 +12,9 @@ import { validateFileReport } from '../../src/report/validation/index.js';
 import { mamba2Problem } from '../setup/mamba2-problems.js';
 import { tensor } from '../setup/problems.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-audit-recurrent-kernels-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -237,7 +240,7 @@ describe('an audit of a live kernel of linear attention', () => {
     });
   });
 
-  it('names the chunk that one loses', async () => {
+  inTurn('names the chunk that one loses', async () => {
     const { status, report } = await audited(at(long), ...live('lost-chunk'));
     expect(status).toBe(1);
     expect(report.verdict.findings[0].quantity).toBe('out');
@@ -247,7 +250,7 @@ describe('an audit of a live kernel of linear attention', () => {
     expect(stdout).toMatch(/^ {2}output chunk, tile .* tokens 128 to 191$/m);
   });
 
-  it.each([
+  inTurn.each([
     [
       'misspelt',
       /^FAIL: .* its output cannot be used: it holds "final_stat" and no "final_state"; .*; replay with the problem /,

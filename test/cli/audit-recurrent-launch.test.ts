@@ -7,6 +7,9 @@ import { openTensorFile, writeRawTensors } from '../../src/io/index.js';
 import type { RecurrentReport } from '../../src/report/json/index.js';
 import { validateFileReport } from '../../src/report/validation/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-audit-recurrent-launch-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -203,14 +206,14 @@ describe('a chain of compiled kernels of linear attention', () => {
     return at(`${name}-${chain[0].i}`, 'launch.json');
   }
 
-  it('is judged as a whole', async () => {
+  inTurn('is judged as a whole', async () => {
     const { status, report } = await audited(whole, writeChain('chain'));
     expect(report.verdict.sentence).toMatch(/^PASS: the output and the final state stay/);
     expect(status).toBe(0);
     expect(report.warnings).toEqual([]);
   });
 
-  it('fails without its inverse', async () => {
+  inTurn('fails without its inverse', async () => {
     const { status, report } = await audited(whole, writeChain('without', 1));
     expect(status).toBe(1);
     expect(report.verdict.status).toBe('FAIL');

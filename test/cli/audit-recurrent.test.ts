@@ -84,7 +84,7 @@ describe('an audit of a captured kernel of linear attention', () => {
     },
   );
 
-  it('judges what is named alone, of packed sequences too', async () => {
+  inTurn('judges what is named alone, of packed sequences too', async () => {
     const { status } = await audit(at(packed), ...forward, '--json', at('named.json'), '-q');
     expect(status).toBe(0);
     const { quantities, problem } = await written('named.json');
@@ -193,13 +193,18 @@ describe('requests on linear attention that cannot be carried out', () => {
     expect(await refusal('audit', file, ...forward)).toMatch(line);
   });
 
-  it('accepts notes of softmax attention that say nothing else, and those to be ignored', async () => {
-    const notes = { softcap: '0', window: 'none', causal: 'true', dropout_p: '0.0' };
-    const file = await remade(packed, 'noted.safetensors', (tensor) => tensor, notes);
-    expect((await audit(file, ...forward)).status).toBe(0);
-    const capped = await remade(packed, 'capped.safetensors', (tensor) => tensor, { softcap: '3' });
-    expect((await audit(capped, ...forward, '--ignore', 'softcap')).status).toBe(0);
-  });
+  inTurn(
+    'accepts notes of softmax attention that say nothing else, and those to be ignored',
+    async () => {
+      const notes = { softcap: '0', window: 'none', causal: 'true', dropout_p: '0.0' };
+      const file = await remade(packed, 'noted.safetensors', (tensor) => tensor, notes);
+      expect((await audit(file, ...forward)).status).toBe(0);
+      const capped = await remade(packed, 'capped.safetensors', (tensor) => tensor, {
+        softcap: '3',
+      });
+      expect((await audit(capped, ...forward, '--ignore', 'softcap')).status).toBe(0);
+    },
+  );
 
   it('names an option of linear attention beside softmax attention', async () => {
     const file = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
@@ -210,7 +215,7 @@ describe('requests on linear attention that cannot be carried out', () => {
 });
 
 describe('several files', () => {
-  it('have rows of both kinds in one table', async () => {
+  inTurn('have rows of both kinds in one table', async () => {
     const softmax = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
     const linear = await remade(
       packed,

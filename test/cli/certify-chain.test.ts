@@ -6,6 +6,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Certificate } from '../../src/jobs/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-chain-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -86,7 +89,7 @@ describe('the certificate of a chain', () => {
     expect(stdout).toMatch(/launch 1: ex2\.approx\.ftz\.f32/);
   });
 
-  it('compares expressions with another chain', async () => {
+  inTurn('compares expressions with another chain', async () => {
     const [attend] = copied([(launch) => ({ ...launch, next: '../1-merge/launch.json' })]);
     const certificate = await certify(...copied(), '--same', attend);
     expect(certificate.same!.outputs).toMatchObject([
@@ -113,7 +116,7 @@ describe('the certificate of a chain', () => {
     expect(wrong).toMatchObject({ status: 'refuted', outputs: [{ coverage: { lost: 0 } }, {}] });
   });
 
-  it.each([
+  inTurn.each([
     ['swapped', () => [...copied()].reverse()],
     ['the sums for the largest scores', () => copied([null, given('part_max', 'part_sum')])],
     ['the largest scores for the sums', () => copied([null, given('part_sum', 'part_max')])],

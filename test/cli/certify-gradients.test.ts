@@ -10,6 +10,9 @@ import { followLaunch } from '../../src/jobs/index.js';
 import { certifySame } from '../../src/jobs/certify/certify-same.js';
 import { tellContract } from '../../src/jobs/certify/told-contract.js';
 import { runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-gradients-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -165,7 +168,7 @@ describe('certificates of gradients', () => {
     );
   });
 
-  it.each([
+  inTurn.each([
     ['another mask', { causal: false }],
     ['another scale', { scale: 0.126 }],
   ])('refute a kernel of %s', async (name, changes) => {
@@ -201,7 +204,7 @@ async function behindAnother(): Promise<readonly RawTensor[]> {
 }
 
 describe('rows of gradients of two launches', () => {
-  it('are paired by what they are asked, behind another sequence of a batch', async () => {
+  inTurn('are paired by what they are asked, behind another sequence of a batch', async () => {
     const batch = copied('batch', ({ contract, grid, ...launch }) => ({
       ...launch,
       grid: [grid[0], 2, 1],
@@ -221,7 +224,7 @@ describe('rows of gradients of two launches', () => {
     expect(status).toBe('certified');
   });
 
-  it('have no pair where a query that they depend on is given another dO', async () => {
+  inTurn('have no pair where a query that they depend on is given another dO', async () => {
     const other = copied('other-dout', (launch) => launch);
     const path = join(scratch, 'other-dout', 'tensors.safetensors');
     const file = await openTensorFile(path);
@@ -258,14 +261,17 @@ describe('rows of gradients of two launches', () => {
       undefined,
     );
 
-  it('have other expressions where atomics add in another order, and the same where nothing does', async () => {
-    for (const name of ['backward-sm_90', 'backward-sm_90-atomics']) {
-      const { outputs } = certifySame(await order(name), await order(name, 'descending'));
-      const [dq, ...others] = outputs;
-      for (const { rows, same } of others) expect(same).toBe(rows);
-      expect([dq.rows, dq.other]).toEqual([96, name.endsWith('atomics') ? 96 : 0]);
-      // Two blocks of keys are added to 0, and a + b is b + a: all bits are the same on any inputs, and more blocks would differ.
-      expect(dq.otherWithEqualBits).toBe(dq.other * 64);
-    }
-  });
+  inTurn(
+    'have other expressions where atomics add in another order, and the same where nothing does',
+    async () => {
+      for (const name of ['backward-sm_90', 'backward-sm_90-atomics']) {
+        const { outputs } = certifySame(await order(name), await order(name, 'descending'));
+        const [dq, ...others] = outputs;
+        for (const { rows, same } of others) expect(same).toBe(rows);
+        expect([dq.rows, dq.other]).toEqual([96, name.endsWith('atomics') ? 96 : 0]);
+        // Two blocks of keys are added to 0, and a + b is b + a: all bits are the same on any inputs, and more blocks would differ.
+        expect(dq.otherWithEqualBits).toBe(dq.other * 64);
+      }
+    },
+  );
 });

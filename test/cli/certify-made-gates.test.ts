@@ -6,6 +6,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
 import type { Certificate } from '../../src/jobs/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-made-gates-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -58,7 +61,7 @@ describe("the certificate of SGLang's decode of gated delta rules", () => {
       expect(one).toMatchObject({ withWeight: { elements: 0 }, missed: { elements: 0 } });
   });
 
-  it.each([
+  inTurn.each([
     ['leaves the softplus out', /selp\.f32 \t%r126, %r125, %r37, %p9;/, 'mov.b32 %r126, %r37;'],
     ['has A_log without its exponential', /%r129, %r128;/, '%r129, %r86;'],
     ['negates A_log', /mul\.f32 \t%r127, %r86, 0f3F/, 'mul.f32 %r127, %r86, 0fBF'],
@@ -77,7 +80,7 @@ describe("the certificate of SGLang's decode of gated delta rules", () => {
     expect((await certify(changed(null, { dt_bias: dtBias }))).status).toBe('refuted');
   });
 
-  it('speaks of the slots of a pool that the contract names, and of no others', async () => {
+  inTurn('speaks of the slots of a pool that the contract names, and of no others', async () => {
     const path = changed(null);
     const tensors = join(dirname(path), 'tensors.safetensors');
     const file = await openTensorFile(tensors);

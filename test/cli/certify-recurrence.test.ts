@@ -7,6 +7,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
 import type { Certificate } from '../../src/jobs/index.js';
 import { runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-certify-recurrence-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -165,7 +168,7 @@ const others: Readonly<Record<string, Changes>> = {
 };
 
 describe('a kernel', () => {
-  it.each(Object.keys(others))('that %s is refuted', async (name) => {
+  inTurn.each(Object.keys(others))('that %s is refuted', async (name) => {
     const certificate = await certify(await copied(others[name]));
     expect(certificate.run.pass).toBe(true);
     expect(certificate.status).toBe('refuted');

@@ -45,7 +45,7 @@ describe('flashproof check --contract recurrent, an emulated kernel', () => {
     },
   );
 
-  it('finds a bug, and simplifies its problem', async () => {
+  inTurn('finds a bug, and simplifies its problem', async () => {
     const { status, report } = await reported(
       ...['--kernel', 'naive-recurrent', '--variant', 'beta-missing', '--seed', '3'],
       ...['--property', 'within-bound,zero-strength', '--runs', '20'],
@@ -148,7 +148,7 @@ describe('settings of an emulated kernel of linear attention', () => {
   const asked = ['--property', 'configurations,within-bound', '--runs', '4', '--seed', '4'];
   const small = promising('small', { dims: [4], formats: ['bf16'] });
 
-  it('are other configurations, in which it is right too', async () => {
+  inTurn('are other configurations, in which it is right too', async () => {
     const { status, report } = await reported(...kernel, ...asked, ...small);
     expect(status).toBe(0);
     expect(report.properties.map(({ result }) => result)).toEqual(['holds', 'holds']);
@@ -166,7 +166,7 @@ describe('settings of an emulated kernel of linear attention', () => {
     });
   });
 
-  it('do not hide a bug', async () => {
+  inTurn('do not hide a bug', async () => {
     const { status, report } = await reported(
       ...[...kernel, '--set', 'inverse=substitution', '--variant', 'beta-missing', ...asked],
       ...small,
@@ -229,20 +229,23 @@ describe('flashproof check --contract recurrent, a live kernel', () => {
     ['no-decay', /final state|output/],
     ['misspelt', /it holds "final_stat" and no "final_state"; call it so, or leave it out$/],
   ];
-  it.each(faults)('finds that it does wrong, simplifies, and replays: %s', async (fault, words) => {
-    const { status, report } = await reported(
-      ...live(fault),
-      ...['--property', 'within-bound', '--regime', 'one-token', '--runs', '20', '--seed', '2'],
-    );
-    expect(status).toBe(1);
-    const { violation } = report.properties[0];
-    expect(violation!.statement).toMatch(words);
-    expect(violation!.simplifications).toBeGreaterThan(0);
-    expect(violation!.values?.[0]).toMatch(/^q: bf16 \[/);
-    const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
-    expect(replay.status).toBe(1);
-    expect(replay.stdout).toContain(violation!.statement);
-  });
+  inTurn.each(faults)(
+    'finds that it does wrong, simplifies, and replays: %s',
+    async (fault, words) => {
+      const { status, report } = await reported(
+        ...live(fault),
+        ...['--property', 'within-bound', '--regime', 'one-token', '--runs', '20', '--seed', '2'],
+      );
+      expect(status).toBe(1);
+      const { violation } = report.properties[0];
+      expect(violation!.statement).toMatch(words);
+      expect(violation!.simplifications).toBeGreaterThan(0);
+      expect(violation!.values?.[0]).toMatch(/^q: bf16 \[/);
+      const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
+      expect(replay.status).toBe(1);
+      expect(replay.stdout).toContain(violation!.statement);
+    },
+  );
 
   it('says of one that gives no gradients which it promised', async () => {
     const { status, report } = await reported(
@@ -253,7 +256,7 @@ describe('flashproof check --contract recurrent, a live kernel', () => {
     expect(report.properties[0].violation!.statement).toBe('the kernel gave no tensor for dQ (dq)');
   });
 
-  it('fails one that ends before its first answer, and saves the problem', async () => {
+  inTurn('fails one that ends before its first answer, and saves the problem', async () => {
     const { status, report } = await reported(...live('crash'), '--seed', '2');
     expect(status).toBe(1);
     expect(report.execution).toMatch(/ended with status 3 before its first answer.*execution-2/);
@@ -286,7 +289,7 @@ describe('a check of Mamba-2', () => {
     );
   });
 
-  it.each([
+  inTurn.each([
     ['no-skip', 'skip-alone', /for D x of .* with C of 0$/],
     ['no-decay', 'long-step', /^(out|final_states) at .* before the long step of token/],
   ])('finds what a live kernel does wrong, and replays it: %s', async (fault, law, words) => {

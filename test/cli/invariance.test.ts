@@ -10,6 +10,9 @@ import { validateInvarianceReport } from '../../src/report/validation/index.js';
 import { servedProblem } from '../properties/invariance/planted-kernels.js';
 import { filledProblem } from '../setup/problems.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-invariance-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -123,7 +126,7 @@ describe('a request that cannot be carried out', () => {
     expect(await refusal('invariance', dense, ...words)).toContain(says);
   });
 
-  it('is one whose problem the kernel has no output of', async () => {
+  inTurn('is one whose problem the kernel has no output of', async () => {
     expect(await refusal('invariance', dense, ...live('crash'))).toContain('no output');
     expect(await refusal('invariance', dense, '--exec', 'no-such-command-at-all')).toContain(
       'cannot be run',

@@ -9,6 +9,9 @@ import type { Problem } from '../../src/problem/index.js';
 import { tryLaw } from '../properties/laws/try-law.js';
 import { testSeed } from '../setup/effort.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-meaning-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -68,7 +71,7 @@ describe('laws of what a compiled kernel means', () => {
     expect((await tryOn('within-bound', problem, oneUlp)).status).toBe('held');
   });
 
-  it('see scores of masked keys that only lose against the maximum', async () => {
+  inTurn('see scores of masked keys that only lose against the maximum', async () => {
     const added = replacing(
       /selp\.f32\s+(%\w+), (%\w+), 0fFF800000, (%\w+);/g,
       '{ .reg .f32 %mask; selp.f32 %mask, 0f00000000, 0fC9742400, $3; add.f32 $1, $2, %mask; }',
@@ -80,7 +83,7 @@ describe('laws of what a compiled kernel means', () => {
     expect((await tryOn('means', problem, added)).status).toBe('held');
   });
 
-  it('see another order of operations in a batch, though the bits are the same', async () => {
+  inTurn('see another order of operations in a batch, though the bits are the same', async () => {
     const [a, b] = ['%r1039', '%r1038'];
     const pack = `cvt.rn.bf16x2.f32 \t%r1073, ${a}, ${b};`;
     const twiceHalved = `{ .reg .pred %later; .reg .b32 %cta; mov.u32 %cta, %ctaid.y; setp.ne.u32 %later, %cta, 0;

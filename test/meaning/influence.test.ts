@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { emptySet, InfluenceDomain } from '../../src/meaning/domains/index.js';
 import type { ProductTrace, Trace } from '../../src/meaning/trace/index.js';
 import { numbers, programs, traceOf, valuesOf } from './random-trace.js';
+import { scaled } from '../setup/effort.js';
 
 interface Reached {
   readonly weight: ReadonlySet<number>;
@@ -90,7 +91,7 @@ describe('what reaches the values of a trace', () => {
           expect(sorted(domain.sets.labelsOf(domain.structureOnly(value)))).toEqual(sorted(only));
         }
       }),
-      { numRuns: 500 },
+      { numRuns: scaled(150) },
     );
   });
 
@@ -123,7 +124,7 @@ describe('what reaches the values of a trace', () => {
           }
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: scaled(300) },
     );
     expect(held).toBeGreaterThan(100);
   });

@@ -9,6 +9,9 @@ import { createRecorder } from '../../src/meaning/record/index.js';
 import { valueFormat } from '../../src/meaning/trace/index.js';
 import { runLaunch } from '../../src/ptx/run/index.js';
 import { openCaptured } from '../ptx/run/captured-launch.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const [queries, keys, dim] = [150, 170, 64] as const;
 /** The label of a query's row; those of keys and their values are the numbers of their rows. */
@@ -59,7 +62,7 @@ describe('what reaches a causal kernel', () => {
     expect(out.inStructure.worst[0].names[0]).toBe('key 21');
   });
 
-  it('is a later key where one column is masked by another row', async () => {
+  inTurn('is a later key where one column is masked by another row', async () => {
     const line = 'setp.gt.s32 \t%p34, %r190, %r15;';
     const [out, lse] = await reachOf((ptx) => {
       expect(ptx).toContain(line);

@@ -223,7 +223,7 @@ describe('gradients of biases and of sinks', () => {
     );
   });
 
-  it('tell where they are off', () => {
+  inTurn('tell where they are off', () => {
     const problem = biased([2, 1, 1, 70]);
     const dout = drawDout(seededRandom(testSeed + 1), problem);
     const { dbias, dsink } = backwardKernel()(problem, dout);

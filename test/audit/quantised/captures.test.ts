@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { captureVerdict, decodeChainFiles } from '../../fixtures/decode-chain-captures.js';
 import { turns } from '../../setup/turns.js';
 import { damagesOf } from '../links/damages.js';
@@ -7,7 +7,7 @@ const inTurn = turns(import.meta.url);
 const captured = decodeChainFiles.filter(({ name }) => name.startsWith('sage'));
 
 describe('what SageAttention 1 gave on an H100', () => {
-  it.each(captured)('$name passes, or fails by its cause', async (file) => {
+  inTurn.each(captured)('$name passes, or fails by its cause', async (file) => {
     const { status, sentence, diagnosis } = await captureVerdict(file);
     expect(status, sentence).toBe(file.cause === null ? 'PASS' : 'FAIL');
     expect(diagnosis?.id ?? null).toBe(file.cause);

@@ -13,7 +13,7 @@ import { decodeTensor, encodeFromFloat64, formats } from '../../../src/formats/i
 import type { Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 
-const audits = Number(process.env['QUANTISED_AUDITS'] ?? 24);
+const audits = Number(process.env['QUANTISED_AUDITS'] ?? 10);
 
 const others: readonly PremiseDeclaration[] = [
   premisePresets['sageattention2-fp16'].premises,

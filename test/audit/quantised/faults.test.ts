@@ -109,7 +109,7 @@ describe.each(Object.entries(declarations))('a kernel that declares %s', (name, 
     },
   );
 
-  it.each([
+  inTurn.each([
     ['lse-without-smoothing', 0],
     ['lse-smoothing-sign', -1],
     ['lse-smoothing-twice', 2],
@@ -149,7 +149,7 @@ describe('factors of V', () => {
 });
 
 describe('a kernel that declares nothing', () => {
-  it.each([
+  inTurn.each([
     ['sageattention', /Q and K in int8, a factor for 128 rows of Q and 64 of K, K less its mean/],
     ['sageattention2-fp16', /Q and K in int8, a factor for each thread of a warp, K less its mean/],
     ['sageattention2-int4', /Q and K in int4, a factor for each thread/],

@@ -98,7 +98,7 @@ describe.each(families)('a kernel of %s', (family) => {
     240_000,
   );
 
-  it('without a fault has no cause', () => {
+  inTurn('without a fault has no cause', () => {
     const arithmetic = findRecurrentModel('chunked')!.arithmetic(problem);
     const values = runRecurrence(problem, arithmetic, roundingTo(arithmetic));
     let at = 0;
@@ -125,7 +125,7 @@ describe('a declaration', () => {
     expect(judge).toThrow(message);
   });
 
-  it.each([{ state: 'bf16' }, { intermediate: 'bf16', chunk: 1024, form: 'chunked' }] as const)(
+  inTurn.each([{ state: 'bf16' }, { intermediate: 'bf16', chunk: 1024, form: 'chunked' }] as const)(
     'of %j does not let zeros pass',
     (declared) => {
       const { verdict } = auditRecurrent(

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   recurrentOperands,
   roundingTo,
@@ -12,6 +12,9 @@ import { recurrentShape, type RecurrentFamily } from '../../../src/problem/index
 import { recurrence, tame } from '../../oracles/recurrent/drawn-recurrences.js';
 import { testSeed } from '../../setup/effort.js';
 import { tensor } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const words = new Uint32Array(1);
 const number = new Float32Array(words.buffer);
@@ -59,7 +62,7 @@ const problemOf = (family: RecurrentFamily, format: 'fp32' | 'bf16', tokens: num
   );
 
 describe('operands that tensor cores cut to tf32 err in one sense', () => {
-  it.each([
+  inTurn.each([
     ['kda', 'bf16', 4096],
     ['gla', 'bf16', 4096],
     ['kda', 'fp32', 256],

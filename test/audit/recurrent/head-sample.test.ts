@@ -9,6 +9,9 @@ import type {
 } from '../../../src/problem/index.js';
 import { mamba2Problem } from '../../setup/mamba2-problems.js';
 import { tensor } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const model = findRecurrentModel('naive-recurrent')!;
 
@@ -71,7 +74,7 @@ describe.each(Object.entries(shapes))('a sample of heads, %s', (_name, shape) =>
     expect(audit(right, 7)).toMatchObject({ sample: drawn[7], verdict: { pass: true } });
   });
 
-  it.each(['out', 'final_state', 'dq', 'dv', 'dg'] as const)(
+  inTurn.each(['out', 'final_state', 'dq', 'dv', 'dg'] as const)(
     'sees what is wrong of %s in its heads alone, where it is',
     (name) => {
       const { [name]: one } = right;
@@ -104,7 +107,7 @@ describe.each(Object.entries(shapes))('a sample of heads, %s', (_name, shape) =>
   );
 });
 
-it('is of what Mamba-2 has of each head too', () => {
+inTurn('is of what Mamba-2 has of each head too', () => {
   const problem = mamba2Problem({ seed: 2, lengths: [9], groups: 3, has: { z: false } });
   const gradientInputs = { dout: tensor('bf16', problem.v.shape, (i) => Math.cos(i)) };
   const results = emulateRecurrence(problem, model.arithmetic(problem), { gradientInputs });

@@ -21,6 +21,9 @@ import { scaled, testSeed } from '../../setup/effort.js';
 import { tensor } from '../../setup/problems.js';
 import { directed, shortArithmetic } from './directed-roundings.js';
 import { reachableErrors } from './reachable-error.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Gradients that a backward pass of the problem begins with. */
 function gradientInputsOf(problem: RecurrentProblem, seed: number): RecurrentGradientInputs {
@@ -135,7 +138,7 @@ function adversary(problem: RecurrentProblem, form: 'recurrent' | 'chunked') {
 }
 
 // Of one problem the share is anything: decays of a tensor core's tf32, which the model does not cut, may be all of a bound.
-it.each([
+inTurn.each([
   ['linear', 'chunked', 0.9],
   ['retention', 'chunked', 0.6],
   ['gla', 'chunked', 0.25],
@@ -153,7 +156,7 @@ it.each([
   },
 );
 
-it.each(['delta', 'gated-delta'] as const)(
+inTurn.each(['delta', 'gated-delta'] as const)(
   'is at least what is reachable to first order, and little more: %s in chunks',
   (family) => {
     const problem = recurrence(

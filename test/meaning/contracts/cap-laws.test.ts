@@ -19,6 +19,9 @@ import type { Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { filledProblem, sumNormalNumbers, tensor, uniformNumbers } from '../../setup/problems.js';
 import { everyPlace, realWith } from './real-values.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 // No powers of 2, and no fp32 numbers: constants that are rounded differ from those that are not.
 const [scale, softcap] = [0.3, 2.7];
@@ -88,7 +91,7 @@ describe('the laws of a softcap', () => {
     expect(capLaws(problemOf({ softcap: null }))).toEqual([]);
   });
 
-  it('do not take in a constant one ulp of fp32 off, nor one of another softcap', () => {
+  inTurn('do not take in a constant one ulp of fp32 off, nor one of another softcap', () => {
     const problem = problemOf();
     const single = Math.fround(scale / softcap);
     for (const other of [(single * (1 + 2 ** -23) * softcap) / scale, 1 + 2 ** -30]) {
@@ -127,7 +130,7 @@ describe('the laws of a softcap', () => {
       expect(found.lse).toBeLessThan(1e-26);
     });
 
-    it.each(names)('do not take in a constant one ulp of fp32 off: %s', (name) => {
+    inTurn.each(names)('do not take in a constant one ulp of fp32 off: %s', (name) => {
       const law = lawOf({ ...alike, scale: scale * (1 + 2 ** -23) }, name);
       const found = compared(alike, realBy(alike, law, factor));
       expect(found.factor).toBeNull();

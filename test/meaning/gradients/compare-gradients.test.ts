@@ -34,7 +34,7 @@ function oracleReals(problem: Problem, dout: Problem['q']): GradientRealOf {
 const names = Object.keys(featureProblems);
 
 describe('the exact gradients', () => {
-  it.each(sampled(names, 8))('are those of the oracle: %s', (name) => {
+  it.each(sampled(names, 3))('are those of the oracle: %s', (name) => {
     const problem = featureProblems[name](seededRandom(testSeed));
     // A selection of rows has no gradients of keys.
     if (problem.rows !== undefined) return;

@@ -62,25 +62,29 @@ async function judgeRecurrence(choose: Choose): Promise<readonly Judged[]> {
 
 const quick = mutantKernels.find(({ name }) => name === 'triton-wgmma-d64-tails-causal')!;
 
+const inTurn = turns(import.meta.url);
+
 it('refutes a dozen mutants that change a real value, and certifies those that do not', async () => {
   const judged = await judgeKernel(quick, (mutants) => sampled(mutants, 12));
   expect(judged.filter(isOverlooked)).toEqual([]);
   expect(judged.filter(isWronged)).toEqual([]);
 });
 
-it('refutes a dozen mutants of a backward that change a real value, and certifies those that do not', async () => {
-  const judged = await judgeBackward('backward-sm_90', (mutants) => sampled(mutants, 12));
-  expect(judged.filter(isOverlooked)).toEqual([]);
-  expect(judged.filter(isWronged)).toEqual([]);
-}, 120_000);
+inTurn(
+  'refutes a dozen mutants of a backward that change a real value, and certifies those that do not',
+  async () => {
+    const judged = await judgeBackward('backward-sm_90', (mutants) => sampled(mutants, 12));
+    expect(judged.filter(isOverlooked)).toEqual([]);
+    expect(judged.filter(isWronged)).toEqual([]);
+  },
+  120_000,
+);
 
 it('refutes a dozen mutants of a recurrence that change a real value, and certifies those that do not', async () => {
   const judged = await judgeRecurrence((mutants) => sampled(mutants, 12));
   expect(judged.filter(isOverlooked)).toEqual([]);
   expect(judged.filter(isWronged)).toEqual([]);
 });
-
-const inTurn = turns(import.meta.url);
 
 for (const kernel of mutantKernels)
   inTurn(`refutes mutants of ${kernel.name}`, { timeout: 1_200_000 }, async () => {

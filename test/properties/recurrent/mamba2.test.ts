@@ -52,7 +52,7 @@ describe('laws of Mamba-2', () => {
     expect(recurrentLawIds.filter((id) => !names.includes(id))).toEqual(others);
   });
 
-  it.each(['naive-recurrent', 'chunked'] as const)(
+  inTurn.each(['naive-recurrent', 'chunked'] as const)(
     'hold of a model, in every regime that it has: %s',
     { timeout: 600_000 },
     async (name) => {

@@ -184,7 +184,7 @@ describe('the contract of a launch', () => {
     };
     await fc.assert(fc.asyncProperty(arbitrary, fc.nat(), check), {
       seed: testSeed,
-      numRuns: scaled(100),
+      numRuns: scaled(40),
     });
   });
 
