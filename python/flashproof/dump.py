@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,9 @@ def write_dump(
     return path
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for files that pass to the server: in memory where there is such a place."""
-    parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
+def temporary_folder(size: int = 0) -> tempfile.TemporaryDirectory[str]:
+    """A folder for files of so many bytes that pass to the server: in memory where there is such a place, with room for them."""
+    has_memory = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
+    has_room = has_memory and (size == 0 or shutil.disk_usage(SHARED_MEMORY).free > size)
+    parent = SHARED_MEMORY if has_room else None
     return tempfile.TemporaryDirectory(prefix="flashproof-", dir=parent)

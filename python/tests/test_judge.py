@@ -10,6 +10,8 @@ import pytest
 
 import flashproof
 from flashproof.__main__ import main
+from flashproof.judging import audit_call, case, large
+from flashproof.judging.replies import Fault, results_of
 from flashproof.request import session
 
 FOLDER = Path(__file__).with_name("candidates")
@@ -165,6 +167,38 @@ def test_what_the_budget_leaves_out_is_undecided():
     found = flashproof.judge(candidate("naive", "correct.py"), SMALL, budget=budget, seed=7)
     assert found.verdict == "undecided" and not found and found.cause == "budget"
     assert all("the time of the budget was up" in one for one in found.not_judged[:3])
+
+
+MANY = {
+    "shapes": [{"queries": 64, "keys": 96, "dim": 8, "heads": 64}],
+    "largest": {"queries": 9, "keys": 30, "dim": 8},
+    "properties": ["within-bound"],
+}
+
+
+def test_large_shapes_are_run_whole_and_judged_by_a_sample_of_rows(monkeypatch):
+    # Shapes of a benchmark take minutes.
+    monkeypatch.setattr(large, "FEWEST_OPERATIONS", 1 << 22)
+    monkeypatch.setattr(audit_call, "SAMPLED_ROWS", 1000)
+    many, budget = "on 64 queries × 96 keys, dim 8, 64 heads", BUDGET
+    found = flashproof.judge(candidate("naive", "correct.py"), MANY, budget=budget, seed=7)
+    assert found.verdict == "pass", str(found)
+    assert f"{many}: rows but a sample of 1000 of 4096" in found.not_judged
+    assert many in {one.problem for one in found.profile}
+    found = flashproof.judge(candidate("low_precision_on_many_heads"), MANY, budget=budget, seed=7)
+    assert found.verdict == "fail" and found.place == many, str(found)
+    # As another's tensors do not fit, nothing is said of the candidate.
+    monkeypatch.setattr(case, "bytes_of", lambda *_: 8 << 30)
+    found = flashproof.judge(candidate("naive", "correct.py"), MANY, budget=budget, seed=7)
+    assert found.verdict == "undecided"
+    assert found.not_judged[0] == (
+        f"{many}: its tensors take 8 GiB, and the budget has 2; give more memory"
+    )
+
+
+def test_sizes_that_a_candidate_claims_take_no_memory():
+    with pytest.raises(Fault, match="what came back are no results: F32"):
+        results_of({"out": ("F32", [1 << 40, 1 << 40])}, b"1234")
 
 
 def test_a_property_that_is_named_and_not_promised_is_not_passed_over():

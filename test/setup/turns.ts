@@ -33,11 +33,13 @@ function hash(text: string): number {
  * `it` for the long tests of the file `url`, of which a default run makes one in forty and skips the
  * others. TEST_SEED says which, so that forty seeds in a row make all of them. `npm run test:long`, which
  * sets LONG=1 and runs the files that call this, makes all at once, or with TURNS=6 every sixth from that of TURN on; so
- * does a run that names files, and TEST_EFFORT=40. A test that takes turns builds on no other.
+ * does a run that names files, and TEST_EFFORT=40. Of tests that take minutes a default run makes none. A test that takes
+ * turns builds on no other.
  */
-export function turns(url: string): InTurn {
+export function turns(url: string, { areMinutes = false } = {}): InTurn {
   let place = hash(url.split('/test/').at(-1) ?? url) + turn;
-  const next = () => it.runIf(place++ % every < scaled(1)) as unknown as AnyTests;
+  const isMade = !areMinutes || isLong;
+  const next = () => it.runIf(place++ % every < scaled(1) && isMade) as unknown as AnyTests;
   const inTurn: AnyTest = (...test) => next()(...test);
   const ofRows =
     (name: 'each' | 'for') =>

@@ -138,8 +138,10 @@ _LEAST_GPU_NUMBERS, _MOST_GPU_NUMBERS = 2**24, 2**29
 """The same on a GPU, 128 MB to 4 GB: launches of small kernels take longer than what they do."""
 _MATRICES = 24
 """About how many of a block's matrices there are at once."""
+_VECTORS = 80
+"""About how many numbers there are at once for an element of an output: an H200 took 120 GB for 2^29."""
 _MATRICES_OF_KERNELS = {"outputs": 8, "gradients": 18}
-"""The same where kernels of Triton pass over scores."""
+"""How many matrices there are where kernels of Triton pass over scores."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,9 @@ def measure(
     of_lse = None if outputs.lse is None else LimitTest()
     found = DeviceFindings(shape, LimitTest(), of_lse, spread, structure.findings)
     heads, room = shape.batch * shape.heads, Room.on(problem.q.device, "outputs")
-    at_once, rows_at_once = room.blocks(heads, shape.queries, shape.keys)
+    # Of few keys and many columns most memory is that of numbers by column.
+    by_column = 0 if room.free is None else _VECTORS * shape.v_dim // room.matrices
+    at_once, rows_at_once = room.blocks(heads, shape.queries, shape.keys + by_column)
     for first in range(0, heads, at_once):
         _measure_heads(judged, range(first, min(first + at_once, heads)), rows_at_once, found)
     return found

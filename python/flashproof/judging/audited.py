@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..dump import premise_words, temporary_folder, write_dump
-from ..server import RequestError, Server, shared_server
+from ..dump import premise_words
+from ..server import RequestError, Server
+from .audit_call import audit_call
 from .contract import KernelContract
 from .host import Call
 from .judgement import Accuracy
@@ -24,6 +24,8 @@ class Audited:
     """The document of an audit."""
 
     document: Mapping[str, Any]
+    #: Why it could not be made; None where it was.
+    refused: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -75,13 +77,10 @@ class Audited:
 
 def audited(call: Call, contract: KernelContract, server: Server | None) -> Audited:
     """The audit of a call. One that cannot be made, as of an output without its shape, neither passes nor fails."""
-    words = ["--json", "-", *(["--strict-premises"] if contract.kind == "attention" else [])]
+    words = ["--strict-premises"] if contract.kind == "attention" else []
     if contract.premises is not None:
         words += premise_words(contract.premises)
-    with temporary_folder() as folder:
-        path = write_dump(folder, "call", call.tensors, call.metadata)
-        try:
-            answer = (server or shared_server()).run(["audit", path, *words])
-        except RequestError:
-            return Audited(_NOT_MADE)
-    return Audited(json.loads(answer.stdout))
+    try:
+        return Audited(audit_call(call, contract, words, server))
+    except RequestError as error:
+        return Audited(_NOT_MADE, str(error))

@@ -12,11 +12,13 @@ from typing import Any
 from ..checks import carry_out, contract_words
 from ..dump import premise_words, temporary_folder
 from ..server import RequestError, Server
+from . import audit_call
 from .budget import Budget
 from .candidate import Candidate
 from .contract import KernelContract
 from .failure import Failure, Findings
 from .host import IsolatedHost
+from .large import bytes_of, draw, formats_of
 from .plan import Part, plan
 from .replies import Fault
 
@@ -57,7 +59,8 @@ class Case:
             found = self._judge_part(part, number)
             if found is not None:
                 if self.host.fault is None:
-                    self._draw_more(part, number)
+                    if not part.is_large:
+                        self._draw_more(part, number)
                     found = self.findings.explained(found)
                 return self.findings.named(found, parts[:number], part)
         return None
@@ -88,6 +91,9 @@ class Case:
 
     def _judge_part(self, part: Part, number: int) -> Failure | None:
         """What is wrong on a part, which is drawn anew where its problems say nothing of a property; None where nothing is."""
+        if part.is_large:
+            self.host.forget()
+            return self._judge_large(part, self.seed + number)
         trial = part
         for attempt in range(_ATTEMPTS):
             left = self.until - time.monotonic()
@@ -112,6 +118,58 @@ class Case:
         is_due = part.properties is not None or "within-bound" in silent
         (self.missing if is_due else self.silent).append(said)
         return None
+
+    def _judge_large(self, part: Part, seed: int) -> Failure | None:
+        """What is wrong on a part of large problems; None where nothing is."""
+        shape = part.shape
+        assert shape is not None
+        formats = formats_of(self.contract)
+        needed = bytes_of(shape, formats or ["fp32"])
+        why = (
+            "large problems are of fp64, fp32, fp16 and bf16"
+            if not formats
+            else f"its tensors take {needed / 2**30:.2g} GiB, and the budget has {self.budget.memory / 2**30:.2g}; give more memory"
+            if needed > self.budget.memory
+            else None
+        )
+        if why is not None:
+            self.missing.append(f"{part.words}: {why}")
+            return None
+        for number in range(part.runs):
+            if time.monotonic() > self.until:
+                self.missing.append(f"{part.words}: the time of the budget was up")
+                return None
+            self.host.examples.clear()
+            problem, metadata, request = draw(shape, self.contract, seed, number)
+            given = self.host.ask(problem, metadata, request)
+            again = given if self.host.fault else self.host.ask(problem, metadata, request)
+            found = self.findings.of_fault(part.words)
+            if found is not None:
+                return found
+            other = [name for name, array in given.items() if again.get(name) != array]
+            if other and self.contract.promises.get("laws", {}).get("determinism") != "none":
+                kept = self.host.keep(self.host.examples[0], "determinism")
+                said = f"{' and '.join(other)} of the same problem have other bits again"
+                return Failure("determinism", said, part.words, kept)
+            del self.host.examples[1:]
+            found, audits = self.findings.measure(part)
+            self.judged += audits
+            if found is not None or not audits:
+                return found or Failure("answer", self.findings.refusal(), part.words)
+        self.silent += self._unjudged_rows(part)
+        return None
+
+    def _unjudged_rows(self, part: Part) -> list[str]:
+        """What is not judged of a large part, in words."""
+        shape = part.shape
+        assert shape is not None
+        rows = shape.batch * shape.heads * shape.queries
+        said = []
+        if self.contract.device == "cpu":
+            said.append(f"{part.words}: rows but a sample of {audit_call.SAMPLED_ROWS} of {rows}")
+        if self.contract.promises.get("gradients"):
+            said.append(f"{part.words}: gradients")
+        return said
 
     def _draw_more(self, part: Part, number: int) -> None:
         """Run a candidate that fails on more problems of a part: what fits all of them is the likelier cause."""

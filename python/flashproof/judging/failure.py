@@ -59,6 +59,11 @@ class Findings:
             self.profile += report.accuracy(part.words)
         return None, sum(report.passed for report in reports)
 
+    def refusal(self) -> str:
+        """Why what the candidate gave cannot be audited."""
+        said = [report.refused for report in self._audits() if report.refused]
+        return said[0] if said else "what it gives cannot be judged"
+
     def of_violation(self, part: Part, violated: Mapping[str, Any]) -> Failure:
         """A property that is violated."""
         violation, law = violated["violation"], str(violated["name"])

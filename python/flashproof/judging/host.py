@@ -63,16 +63,30 @@ class IsolatedHost:
         if self._asks_too_much(stored, request):
             error = "the form has no place for the scale"
             return {"id": request["id"], "ok": False, "unsupported": True, "error": error}
+        found = self.ask(stored, metadata, request)
+        if self.fault is not None:
+            return {"id": request["id"], "ok": False, "error": self.fault.statement}
+        write(request["output"], found)
+        return {"id": request["id"], "ok": True}
+
+    def ask(
+        self, stored: Mapping[str, Array], metadata: Mapping[str, str], request: Mapping[str, Any]
+    ) -> Mapping[str, Array]:
+        """What the candidate gives for a problem's tensors; nothing where it comes to a fault, which ends its process."""
         try:
-            found = self._run(stored, metadata, request)
+            return self._run(stored, metadata, request)
         except Fault as fault:
             self.process.kill()
             self.fault = fault
             self.heard.update(dict.fromkeys(fault.heard))
             self.kept = self.keep(Call(stored, metadata), "fault")
-            return {"id": request["id"], "ok": False, "error": fault.statement}
-        write(request["output"], found)
-        return {"id": request["id"], "ok": True}
+            return {}
+
+    def forget(self) -> None:
+        """Let go of the calls that are kept."""
+        self.examples.clear()
+        self.repeated.clear()
+        self._seen.clear()
 
     def _run(
         self, stored: Mapping[str, Array], metadata: Mapping[str, str], request: Mapping[str, Any]

@@ -114,5 +114,5 @@ def _unjudged(case: Case) -> list[str]:
     if case.contract.kind == "recurrent":
         said.append("shapes of the benchmark's own")
     if case.contract.device != "cpu":
-        said.append("memory of the device that is never written")
+        said.append("memory of the device that PyTorch does not hand out")
     return [*said, *_NEVER_JUDGED]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from .budget import Budget
 from .contract import KernelContract, Shape
+from .large import is_large
 
 #: Why a part is in the plan.
 Kind = Literal["announced", "neighbour", "large", "drawn"]
@@ -34,6 +35,11 @@ class Part:
     runs: int
     promises: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its problems are drawn by the judge, and their rows not all judged on the CPU."""
+        return is_large(self.shape)
 
 
 def plan(contract: KernelContract, budget: Budget, seed: int) -> list[Part]:
@@ -130,5 +136,5 @@ def _part(kind: Kind, shape: Shape, contract: KernelContract, budget: Budget) ->
     promises: dict[str, Any] = {"sizes": shape.promises()["sizes"], "multiples": {}}
     if shape.v_dim in (None, shape.dim):
         promises["dims"] = [shape.dim]
-    runs = min(2, budget.problems) if kind == "large" else budget.problems
+    runs = min(2, budget.problems) if kind == "large" or is_large(shape) else budget.problems
     return Part(kind, f"on {shape}", properties, runs, promises, shape)

@@ -150,13 +150,13 @@ class CandidateProcess:
         for name, array in tensors.items():
             if end + len(array.data) > self.budget.memory:
                 raise Fault("memory", "a problem does not fit into the memory of the budget")
-            os.pwrite(self._shared, array.data, end)
+            _write_all(self._shared, array.data, end)
             places[name] = (array.dtype, list(array.shape), end, len(array.data))
             end += len(array.data) + -len(array.data) % _ALIGNMENT
         return places
 
     def _read(self, place: Any) -> bytes:
-        return os.pread(self._shared, place[3], place[2])
+        return _read_all(self._shared, place[3], place[2])
 
     def _ask(self, message: Mapping[str, Any], seconds: float, doing: str) -> tuple[Any, bytes]:
         until = time.monotonic() + seconds
@@ -208,6 +208,22 @@ def _memory(size: int) -> Any:
     )
     os.ftruncate(file.fileno(), size)
     return file
+
+
+#: Linux writes and reads no more than 2 GiB less a page at a time.
+_LONGEST = 1 << 30
+
+
+def _write_all(file: int, data: bytes, first: int) -> None:
+    view = memoryview(data)
+    for at in range(0, len(view), _LONGEST):
+        os.pwrite(file, view[at : at + _LONGEST], first + at)
+
+
+def _read_all(file: int, size: int, first: int) -> bytes:
+    return b"".join(
+        os.pread(file, min(_LONGEST, size - at), first + at) for at in range(0, size, _LONGEST)
+    )
 
 
 def _environment(folder: Path) -> dict[str, str]:

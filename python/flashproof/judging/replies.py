@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..safetensors import Array
+from ..safetensors import ELEMENT_BITS, Array
 
 
 class Fault(Exception):
@@ -67,7 +68,7 @@ def results_of(named: Any, body: bytes) -> dict[str, Array]:
     found, first = {}, 0
     try:
         for name, (dtype, shape) in named.items():
-            size = len(Array.filled(dtype, shape, 0).data)
+            size = math.prod(shape) * ELEMENT_BITS[dtype] // 8
             found[str(name)] = Array(dtype, tuple(shape), body[first : first + size])
             first += size
     except (ValueError, KeyError, TypeError, AttributeError) as error:

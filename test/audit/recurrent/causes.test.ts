@@ -70,10 +70,8 @@ const forward = recurrentFaults.filter(({ id, isOfGradients }) => !isOfGradients
 
 describe.each(families)('a kernel of %s', (family) => {
   const problem = recurrence(drawn(family), usual);
-  // Those of many faults take long.
-  const itsFaults = (family === 'retention' ? it : inTurn) as typeof inTurn;
 
-  itsFaults(
+  inTurn(
     'with a fault fails, and its cause is the fault or one of the same results',
     () => {
       let tried = 0;

@@ -63,6 +63,8 @@ async function judgeRecurrence(choose: Choose): Promise<readonly Judged[]> {
 const quick = mutantKernels.find(({ name }) => name === 'triton-wgmma-d64-tails-causal')!;
 
 const inTurn = turns(import.meta.url);
+/** For all mutants of a kernel. */
+const inLongTurn = turns(import.meta.url, { areMinutes: true });
 
 it('refutes a dozen mutants that change a real value, and certifies those that do not', async () => {
   const judged = await judgeKernel(quick, (mutants) => sampled(mutants, 12));
@@ -87,21 +89,21 @@ it('refutes a dozen mutants of a recurrence that change a real value, and certif
 });
 
 for (const kernel of mutantKernels)
-  inTurn(`refutes mutants of ${kernel.name}`, { timeout: 1_200_000 }, async () => {
+  inLongTurn(`refutes mutants of ${kernel.name}`, { timeout: 1_200_000 }, async () => {
     const judged = await judgeKernel(kernel, (mutants) => mutants);
     all.push(...judged);
     expect(judged.filter(isOverlooked)).toEqual([]);
     expect(judged.filter(isWronged)).toEqual([]);
   });
 
-inTurn('refutes mutants of backwards', { timeout: 1_200_000 }, async () => {
+inLongTurn('refutes mutants of backwards', { timeout: 1_200_000 }, async () => {
   for (const name of ['backward-sm_90', 'backward-sm_90-atomics'])
     ofBackward.push(...(await judgeBackward(name, (mutants) => mutants)));
   expect(ofBackward.filter(isOverlooked)).toEqual([]);
   expect(ofBackward.filter(isWronged)).toEqual([]);
 });
 
-inTurn('refutes mutants of a recurrence', { timeout: 1_200_000 }, async () => {
+inLongTurn('refutes mutants of a recurrence', { timeout: 1_200_000 }, async () => {
   ofRecurrence.push(...(await judgeRecurrence((mutants) => mutants)));
   expect(ofRecurrence.filter(isOverlooked)).toEqual([]);
   expect(ofRecurrence.filter(isWronged)).toEqual([]);

@@ -9,6 +9,9 @@ from typing import Any
 from ...arrays import NAMES, Framework, numpy_dtype
 from ...safetensors import Array
 
+#: Memory of the device that is filled beside twice that of the inputs, in bytes, and blocks for small tensors.
+_SPARE, _SMALL_BLOCKS = 256 << 20, 16
+
 #: Where a tensor lies: its dtype by safetensors' name, its shape, its first byte and how many there are.
 Place = Sequence[Any]
 
@@ -27,6 +30,8 @@ class Buffers:
     def begin(self, places: Mapping[str, Place]) -> dict[str, Array]:
         """The tensors of a call, by the places that the judge has written them to."""
         self._places, self._views = places, {}
+        if self._device != "cpu":
+            self._spoil_free_memory(sum(size for _, _, _, size in places.values()))
         return {name: self._stored(place) for name, place in places.items()}
 
     def view(self, name: str, shape: Sequence[int]) -> Any:
@@ -61,6 +66,22 @@ class Buffers:
             for name, other in spans.items()
             if other is not None and span[0] < other[1] and other[0] < span[1]
         ]
+
+    def _spoil_free_memory(self, size: int) -> None:
+        """Fill what PyTorch hands out next of the device with bytes of 0xff, NaN in every format: what is never written is no number."""
+        import torch
+
+        # Free memory of earlier calls goes back to the driver: an output of the last call would lie in it.
+        torch.cuda.empty_cache()
+        free, _ = torch.cuda.mem_get_info()
+        largest = min(2 * size + _SPARE, free // 2)
+        # Tensors of at most 1 MiB have blocks of their own.
+        for count, each in ((_SMALL_BLOCKS, 1 << 20), (1, largest)):
+            taken = [
+                torch.empty(each, dtype=torch.uint8, device=self._device).fill_(0xFF)
+                for _ in range(count)
+            ]
+            del taken
 
     def _host_view(self, dtype: str, shape: tuple[int, ...], first: int) -> Any:
         if self._framework == "torch":

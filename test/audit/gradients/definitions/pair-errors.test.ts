@@ -163,10 +163,16 @@ function expectDefined(seed: number, isWhole: boolean, changes: Partial<PairArit
         expectAlike(errors[names[0]][at], worst[place], `worst of ${place} at ${at}`);
         expectAlike(errors[names[1]][at], variance[place], `variance of ${place} at ${at}`);
       }
+      const size = Math.abs(numbers.value);
       for (const [name, x] of Object.entries(numbers))
-        expectAlike(errors[name as 'value'][at], x, `${name} at ${at}`);
+        expectAlike(
+          errors[name as 'value'][at],
+          x,
+          `${name} at ${at}`,
+          name === 'known' ? size : 0,
+        );
       byOthers.forEach((x, k) => {
-        expectAlike(errors[otherParts[k]][at], x, `factor ${k} at ${at}`);
+        expectAlike(errors[otherParts[k]][at], x, `factor ${k} at ${at}`, size);
       });
     }
   };

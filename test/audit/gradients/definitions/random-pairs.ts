@@ -137,12 +137,16 @@ export function* placesOf(ranges: readonly (readonly KeyRange[])[]) {
       for (let j = begin; j < end; j++) yield { i, j, at: i * tile + j };
 }
 
-/** Expects numbers that are the same but for fp64's roundings. */
-export function expectAlike(found: number, wanted: number, what: string): void {
+/**
+ * Expects numbers that are the same but for fp64's roundings: relative ones, and those of a number of size `residualOf`
+ * whose residual they are, of which most digits cancel.
+ */
+export function expectAlike(found: number, wanted: number, what: string, residualOf = 0): void {
   const isAlike =
     Object.is(found, wanted) ||
     found === wanted ||
-    Math.abs(found - wanted) <= 2 ** -36 * Math.max(Math.abs(found), Math.abs(wanted));
+    Math.abs(found - wanted) <= 2 ** -36 * Math.max(Math.abs(found), Math.abs(wanted)) ||
+    Math.abs(found - wanted) <= 2 ** -48 * residualOf;
   if (!isAlike) expect({ what, found }).toEqual({ what, found: wanted });
 }
 
