@@ -163,7 +163,7 @@ function expectDefined(seed: number, isWhole: boolean, changes: Partial<PairArit
         expectAlike(errors[names[0]][at], worst[place], `worst of ${place} at ${at}`);
         expectAlike(errors[names[1]][at], variance[place], `variance of ${place} at ${at}`);
       }
-      const size = Math.abs(numbers.value);
+      const size = Math.abs(numbers.value ?? 0);
       for (const [name, x] of Object.entries(numbers))
         expectAlike(
           errors[name as 'value'][at],
