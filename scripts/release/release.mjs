@@ -17,6 +17,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   rmSync,
   symlinkSync,
@@ -115,16 +116,22 @@ function sumsOf(folder) {
 }
 
 /** Builds all of it again in another folder, time zone and with files that only their owner may read: the names of what differs. */
-function rebuild(folder, words) {
+function rebuild(folder) {
   const again = mkdtempSync(join(tmpdir(), 'flashproof again '));
   try {
-    const script = fileURLToPath(import.meta.url);
-    const command = [process.execPath, script, '--to', join(again, 'of the same commit'), ...words];
-    execute(root, ['sh', '-c', 'umask 077; exec "$@"', 'sh', ...command], {
+    const statement = JSON.parse(readFileSync(join(folder, provenance), 'utf8'));
+    const { commit } = statement.predicate.buildDefinition.externalParameters;
+    // From sources of its own: those here may change meanwhile.
+    const [sources, target] = [join(again, 'sources'), join(again, 'of the same commit')];
+    execute(again, ['git', 'clone', '--quiet', '--no-local', root, sources]);
+    execute(sources, ['git', 'checkout', '--quiet', commit]);
+    const script = join(sources, 'scripts/release/release.mjs');
+    const command = [process.execPath, script, '--to', target];
+    execute(sources, ['sh', '-c', 'umask 077; exec "$@"', 'sh', ...command], {
       TZ: 'Pacific/Kiritimati',
       TMPDIR: again,
     });
-    const second = new Set(sumsOf(join(again, 'of the same commit')));
+    const second = new Set(sumsOf(target));
     return sumsOf(folder).filter((line) => !second.has(line));
   } finally {
     rmSync(again, { recursive: true, force: true });
@@ -145,6 +152,8 @@ function options() {
 // npm packs files with the rights that they have here, so these must not depend on whoever builds.
 process.umask(0o022);
 const given = options();
+if (given.twice && (given.installed || given.check !== undefined))
+  refuse('--twice builds from nothing; leave out --installed, --python and --check');
 const folder = resolve(given.check ?? given.to ?? join(root, 'release'));
 if (given.check !== undefined) {
   if (!existsSync(folder)) refuse(`there is no folder ${folder}`);
@@ -155,13 +164,9 @@ if (given.check !== undefined) {
   build(folder, given);
 }
 const { version, problems } = check(folder, secretsOfMachine());
-if (given.twice) {
-  const own = given.installed
-    ? ['--installed', ...(given.python ? ['--python', given.python] : [])]
-    : [];
-  for (const line of rebuild(folder, own))
+if (given.twice)
+  for (const line of rebuild(folder))
     problems.push(`${line.slice(66)} has other bytes when it is built again`);
-}
 for (const problem of problems.slice(0, 20)) process.stdout.write(`DISAGREES  ${problem}\n`);
 if (problems.length > 20) process.stdout.write(`… and ${problems.length - 20} more\n`);
 if (problems.length > 0) process.exitCode = 1;
