@@ -39,7 +39,9 @@ def make_javascript(clone):
     with tempfile.TemporaryDirectory() as folder:
         packed = os.environ.get(TARBALL)
         if packed is None:
-            run("npm", "pack", "--pack-destination", folder, cwd=clone)
+            # Its script `prepare` builds dist, which takes most of the time of an installation.
+            built = ["--ignore-scripts"] if is_built(clone) else []
+            run("npm", "pack", *built, "--pack-destination", folder, cwd=clone)
             (packed,) = pathlib.Path(folder).glob("*.tgz")
         with tarfile.open(packed) as archive:
             archive.extractall(folder)
@@ -50,6 +52,18 @@ def make_javascript(clone):
         )
     script = clone / "scripts" / "release" / "bill-of-materials.mjs"
     run("node", str(script), "pypi", str(HERE / MATERIALS), cwd=clone)
+
+
+def is_built(clone):
+    """Whether dist is newer than all that it is built of: scripts/build.mjs dates it by the moment when its build began."""
+    dist = clone / "dist"
+    if not dist.exists():
+        return False
+    inputs = [clone / name for name in ("tsconfig.json", "tsconfig.build.json", "package.json")]
+    for folder in ("src", "oracles", "kernels", "properties", "types", "scripts"):
+        inputs += [path for path in (clone / folder).rglob("*") if path.is_file()]
+    newest = max(path.stat().st_mtime for path in inputs if not path.name.endswith(".generated.ts"))
+    return newest < dist.stat().st_mtime
 
 
 def locked_packages(clone):
