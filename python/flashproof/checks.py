@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import shlex
 import socket
@@ -20,9 +19,10 @@ from .arguments import option_words, read_report
 from .arrays import Framework
 from .dump import Premises, premise_words, temporary_folder
 from .kernel_host import ALWAYS_GIVEN, RESULTS, Contract, Host, Kernel, KernelHost
+from .replays import replay_line, report_in_python, spoken
 from .request import session
 from .server import Answer, RequestError, Server, shared_server
-from .wording import arguments_of, in_python, misfit, name_of, near, with_premises
+from .wording import arguments_of, in_python, misfit, name_of, near
 
 #: What a kernel promises, by the names of docs/reference/properties.md: `formats`, `dims`, `causal`, `gradients`, `laws`, ….
 Promises = Mapping[str, Any]
@@ -165,60 +165,6 @@ def _carry_out_in_python(
             raise RequestError(in_python(said, arguments)) from None
 
 
-#: A line of a report that shows the command by which a problem is tried again, with its continuation.
-_REPLAY = re.compile(r"^(  Replay +)\S.*(?:\n {12}.*)*", re.MULTILINE)
-#: The line of a report that says which process the kernel was.
-_KERNEL = re.compile(r"^Kernel  .*(?:\n {8}.*)*", re.MULTILINE)
-_REPORTED = re.compile(
-    r"the\s+kernel's\s+process\s+(reported\s+an\s+error|declined\s+the\s+problem):"
-)
-
-
-def _saved_problems(document: Mapping[str, Any]) -> list[str]:
-    """The paths of the problems that a check has saved."""
-    return [
-        words[words.index("--replay") + 1]
-        for violation in (one.get("violation") for one in document["properties"])
-        if violation is not None
-        for words in [violation.get("replay") or []]
-        if "--replay" in words
-    ]
-
-
-def _spoken(said: str) -> str:
-    """What a report says of the kernel: it is no process of its own here."""
-    verbs = {"r": "the kernel raised:", "d": "the kernel declined the problem:"}
-    return with_premises(_REPORTED.sub(lambda match: verbs[match[1][0]], said))
-
-
-def _report_in_python(text: str, document: Mapping[str, Any], kernel: str, replay: str) -> str:
-    """The report with the line that tries a problem again from Python: the command that it shows needs this process."""
-    saved = _saved_problems(document)
-
-    def again(match: re.Match[str]) -> str:
-        shown = "".join(match[0].replace("\\\n", "").split())
-        paths = [path for path in saved if "".join(path.split()) in shown]
-        path = max(paths, key=len, default="")
-        return f"{match[1]}{replay.replace('<path>', repr(path))}" if path else match[0]
-
-    return _spoken(_KERNEL.sub(f"Kernel  {kernel}", _REPLAY.sub(again, text)))
-
-
-def _replay_line(
-    kernel: Kernel, promises: Promises | None, settings: Mapping[str, tuple[object, object]]
-) -> str:
-    """The call that tries a saved problem again, its path as <path>; `settings` are keywords with their values and their defaults."""
-    words = [name_of(kernel), "<path>"]
-    if promises is not None:
-        words.append(repr(dict(promises)))
-    words += [
-        f"{name}={name_of(value) if callable(value) else repr(value)}"
-        for name, (value, default) in settings.items()
-        if value != default
-    ]
-    return f"flashproof.replay({', '.join(words)})"
-
-
 def check(
     kernel: Kernel,
     promises: Promises | None = None,
@@ -274,10 +220,10 @@ def check(
         "backward": (backward, None),
         "premises": (premises, None),
     }
-    text = _report_in_python(
-        answer.stdout, report, name_of(kernel), _replay_line(kernel, promises, again)
+    text = report_in_python(
+        answer.stdout, report, name_of(kernel), replay_line(kernel, promises, again)
     )
-    return CheckReport(bool(verdict["pass"]), _spoken(verdict["sentence"]), text, report)
+    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, report)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:
@@ -318,4 +264,4 @@ def replay(
     ]
     host = KernelHost(kernel, backward, framework, contract, stops_at_misfit=True)
     answer = _carry_out_in_python(arguments_of(replay), host, promises, words, None)
-    return Replay(answer.status == 0, _spoken(answer.stdout))
+    return Replay(answer.status == 0, spoken(answer.stdout))
