@@ -18,9 +18,11 @@ from typing import Any
 from .arguments import option_words, read_report
 from .arrays import Framework
 from .dump import Premises, premise_words, temporary_folder
-from .kernel_host import RESULTS, Contract, Host, Kernel, KernelHost
+from .kernel_host import ALWAYS_GIVEN, RESULTS, Contract, Host, Kernel, KernelHost
+from .replays import replay_line, report_in_python, spoken
 from .request import session
-from .server import Answer, Server, shared_server
+from .server import Answer, RequestError, Server, shared_server
+from .wording import arguments_of, in_python, misfit, name_of, near
 
 #: What a kernel promises, by the names of docs/reference/properties.md: `formats`, `dims`, `causal`, `gradients`, `laws`, ….
 Promises = Mapping[str, Any]
@@ -74,7 +76,8 @@ def _serve(listener: socket.socket, word: str, host: Host, asking: threading.Thr
 def contract_words(contract: Contract) -> list[str]:
     """A contract as words of `flashproof check`. ValueError for another word."""
     if contract not in RESULTS:
-        raise ValueError(f"contract is {contract!r}; give one of {', '.join(RESULTS)}")
+        known = ", ".join(RESULTS)
+        raise ValueError(f"contract is {contract!r}{near(contract, RESULTS)}; give one of {known}")
     return [] if contract == "attention" else ["--contract", contract]
 
 
@@ -102,7 +105,11 @@ def carry_out(
     server: Server | None,
     command: Sequence[str] = ("check",),
 ) -> Answer:
-    """Run a command on a kernel of this process: `flashproof check`, or another that takes --exec."""
+    """
+    Run a command on a kernel of this process: `flashproof check`, or another that takes --exec.
+
+    TypeError where the kernel cannot be called with what a problem has, if its host stops at that.
+    """
     word = secrets.token_hex(16)
     answers: list[Answer | BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -131,29 +138,31 @@ def carry_out(
         _serve(listener, word, host, asking)
         asking.join()
     (answer,) = answers
+    for reason in getattr(host, "misfits", ()):
+        raise TypeError(reason)
     if isinstance(answer, BaseException):
         raise answer
     return answer
 
 
-def _with_python_replays(
-    text: str, document: Mapping[str, Any], settings: Mapping[str, str]
-) -> str:
-    """The text with how failures are tried again from Python by `settings`: the command that it shows needs this process."""
-    saved = [
-        words[words.index("--replay") + 1]
-        for violation in (one.get("violation") for one in document["properties"])
-        if violation is not None
-        for words in [violation.get("replay") or []]
-        if "--replay" in words
-    ]
-    beside = "".join(f", {name}={value!r}" for name, value in settings.items())
-    return "".join(
-        [
-            text.rstrip(),
-            *(f"\n\nIn Python: flashproof.replay(kernel, {path!r}{beside})" for path in saved),
-        ]
-    )
+def _carry_out_in_python(
+    arguments: set[str],
+    host: KernelHost,
+    promises: Promises | None,
+    words: Sequence[str],
+    server: Server | None,
+) -> Answer:
+    """The same, whose refusals name `arguments`, and no file that its caller never saw."""
+    reason = misfit(host.kernel, ALWAYS_GIVEN[host.contract], complete=False)
+    if reason is not None:
+        raise TypeError(reason)
+    with temporary_folder() as folder:
+        try:
+            return carry_out(host, folder, promises, words, server)
+        except RequestError as error:
+            said = str(error).replace(f"{os.path.join(folder, 'promises.json')}: ", "promises: ")
+            said = said.replace("; see flashproof check --help", "")
+            raise RequestError(in_python(said, arguments)) from None
 
 
 def check(
@@ -187,7 +196,8 @@ def check(
     `gradients`, these come from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ,
     dK and dV, or a mapping by name.
     With `strict_premises` no failure is told other premises that it would pass by.
-    `options` are further words of `flashproof check`. RequestError where no problem could be tried.
+    `options` are further words of `flashproof check`. RequestError where no problem could be tried; TypeError, after the first
+    problem, where the kernel cannot be called with its arguments.
     """
     numbers = {"--runs": runs, "--seed": seed, "--seconds": seconds, "--timeout": timeout}
     words = [
@@ -200,18 +210,20 @@ def check(
         document = os.path.join(folder, "check.json")
         further = option_words(options, has_kernel=True)
         words += ["--json", document, "--save-dir", str(session.failures), *further]
-        host = KernelHost(kernel, backward, framework, contract)
-        answer = carry_out(host, folder, promises, words, server)
+        host = KernelHost(kernel, backward, framework, contract, stops_at_misfit=True)
+        answer = _carry_out_in_python(arguments_of(check, further), host, promises, words, server)
         report = read_report(document, "check", further)
     verdict = report["verdict"]
-    return CheckReport(
-        bool(verdict["pass"]),
-        verdict["sentence"],
-        _with_python_replays(
-            answer.stdout, report, {} if contract == "attention" else {"contract": contract}
-        ),
-        report,
+    again = {
+        "contract": (contract, "attention"),
+        "framework": (framework, "numpy"),
+        "backward": (backward, None),
+        "premises": (premises, None),
+    }
+    text = report_in_python(
+        answer.stdout, report, name_of(kernel), replay_line(kernel, promises, again)
     )
+    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, report)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:
@@ -250,7 +262,6 @@ def replay(
         *_command(premises, {}, {}),
         *("--replay", os.fspath(path)),
     ]
-    host = KernelHost(kernel, backward, framework, contract)
-    with temporary_folder() as folder:
-        answer = carry_out(host, folder, promises, words, None)
-    return Replay(answer.status == 0, answer.stdout)
+    host = KernelHost(kernel, backward, framework, contract, stops_at_misfit=True)
+    answer = _carry_out_in_python(arguments_of(replay), host, promises, words, None)
+    return Replay(answer.status == 0, spoken(answer.stdout))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from .arrays import Framework, from_array, to_array
 from .safetensors import Array, read, write
+from .wording import misfit
 
 #: Whose laws are tried: softmax attention's, or those of a recurrence.
 Contract = Literal["attention", "recurrent"]
@@ -16,6 +17,12 @@ Contract = Literal["attention", "recurrent"]
 RESULTS: Mapping[Contract, tuple[str, str]] = {
     "attention": ("out", "lse"),
     "recurrent": ("out", "final_state"),
+}
+
+#: The arguments that a kernel gets of every problem, by contract; others depend on what it promises.
+ALWAYS_GIVEN: Mapping[Contract, tuple[str, ...]] = {
+    "attention": ("q", "k", "v", "scale", "causal", "window", "softcap"),
+    "recurrent": ("q", "k", "v"),
 }
 
 #: A kernel: `kernel(q, k, v, *, scale, causal, window, softcap, **features)` gives the output, or the output and the LSE. A recurrence:
@@ -44,10 +51,15 @@ class KernelHost:
     contract: Contract = "attention"
     #: Makes the array that the kernel gets of a tensor's name and elements; None for a new one each time.
     place: Callable[[str, Array], Any] | None = None
+    #: Whether a kernel that cannot be called with the arguments of a problem is called no more: `misfits` says why then.
+    stops_at_misfit: bool = False
+    misfits: list[str] = field(default_factory=list)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry a request of the process protocol out; the answer to it. Never raises what the kernel raises."""
         try:
+            if self.misfits:
+                raise TypeError(self.misfits[0])
             write(request["output"], self.run(request))
         except (Declined, NotImplementedError) as error:
             return {
@@ -79,11 +91,13 @@ class KernelHost:
         seeds = {name: tensors.pop(f"d{name}", None) for name in results}
         if "final_state" in tensors:
             raise ValueError("a problem has no final state")
+        self._require_fit(self.kernel, {**tensors, **beside})
         if not wanted:
             return _named(self.kernel(**tensors, **beside), results)
         if self.backward is not None:
             found = _named(self.kernel(**tensors, **beside), results)
             given = {f"d{name}": seed for name, seed in seeds.items() if seed is not None}
+            self._require_fit(self.backward, {**given, **tensors, **beside})
             grads = self.backward(**given, **tensors, **beside)
             return {**found, **_named(grads, ("dq", "dk", "dv"))}
         if self.framework == "torch":
@@ -93,6 +107,12 @@ class KernelHost:
         raise NotImplementedError(
             "gradients of a NumPy kernel: give backward=, which returns dq, dk and dv"
         )
+
+    def _require_fit(self, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+        reason = misfit(function, given) if self.stops_at_misfit else None
+        if reason is not None:
+            self.misfits.append(reason)
+            raise TypeError(reason)
 
     def _placed(self, name: str, array: Array) -> Any:
         return from_array(array, self.framework) if self.place is None else self.place(name, array)

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .arguments import read_report
+from .arguments import KeptAuditArguments, KeptRecurrentArguments, read_report
 from .dump import temporary_folder, write_dump
 from .report import Report, parse_report
 from .safetensors import Array
 from .server import Answer, RequestError, shared_server
+from .wording import arguments_of, in_python, with_premises
 
 
 @dataclass
@@ -30,15 +31,20 @@ class Session:
 
 session = Session()
 
+#: The arguments of the functions that ask about a problem.
+_ARGUMENTS = (KeptAuditArguments, KeptRecurrentArguments)
 
-def answer_about(path: str, words: Sequence[str]) -> Answer:
+
+def answer_about(path: str, words: Sequence[str], options: Sequence[str] = ()) -> Answer:
     """The answer to a command about a file that its caller never saw: no error names the file."""
     try:
         return shared_server().run(words)
     except RequestError as error:
         # Arguments are what its metadata are made of.
         said = str(error).replace(f"{path}: metadata ", "").replace(f"{path}: ", "")
-        raise RequestError(said) from None
+        raise RequestError(
+            in_python(said, arguments_of(answer_about, options, *_ARGUMENTS))
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,15 @@ class Request:
             )
             words = ["audit", path, "--json", document, *self.words, *page, *self.options]
             try:
-                said = answer_about(path, words).stdout
+                said = answer_about(path, words, self.options).stdout
             except RequestError as error:
                 # What is wrong with one of several problems stands in the report of all.
                 if str(error) != "":
                     raise
                 said = ""
-            report = parse_report(read_report(document, "audit", self.options), said, None)
+            report = parse_report(
+                read_report(document, "audit", self.options), with_premises(said), None
+            )
         # Whatever was given was to count: no pass without it.
         warnings = report.json["warnings"]
         if warnings:

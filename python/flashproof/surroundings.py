@@ -20,6 +20,7 @@ from .checks import carry_out
 from .dump import gather, temporary_folder, write_dump
 from .kernel_host import Kernel, KernelHost
 from .server import RequestError, Server
+from .wording import arguments_of, in_python
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -103,11 +104,14 @@ def invariance(
         path = write_dump(folder, "problem", tensors, settings_of(given).metadata())
         document = os.path.join(folder, "invariance.json")
         words += ["--json", document, *further]
-        host = KernelHost(kernel, None, framework)
+        host = KernelHost(kernel, None, framework, stops_at_misfit=True)
         try:
             answer = carry_out(host, folder, None, words, server, ("invariance", path))
         except RequestError as error:
-            raise RequestError(str(error).replace(f"{path}: ", "")) from None
+            said = str(error).replace(f"{path}: ", "")
+            raise RequestError(
+                in_python(said, arguments_of(invariance, further, FeatureArguments))
+            ) from None
         report = read_report(document, "invariance", further)
     verdict = report["verdict"]
     return InvarianceReport(bool(verdict["pass"]), verdict["sentence"], answer.stdout, report)

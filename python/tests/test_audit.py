@@ -275,8 +275,8 @@ def test_strict_premises_tell_no_hint():
     told, strict = audit(q, k, v, out, lse), audit(q, k, v, out, lse, strict_premises=True)
     # Sums of 16 products that are rounded once are scores that are: either is this kernel.
     assert not told.passed
-    assert re.search(r"--premise (scores|qkAccumulator)=bf16", " ".join(told.text.split()))
-    assert not strict.passed and "--premise" not in strict.text and "would pass" not in strict.text
+    assert re.search(r"premises=\{'(scores|qkAccumulator)': 'bf16'\}", told.text)
+    assert not strict.passed and "premises=" not in strict.text and "would pass" not in strict.text
     assert strict.json["verdict"]["premise"] is None
     with pytest.raises(AssertionError) as caught:
         assert_attention(q, k, v, out, lse, strict_premises=True)

@@ -1,9 +1,14 @@
+import inspect
+import re
+import tempfile
+
 import numpy as np
 import pytest
 from reference import attention, masked_scores
 
 import flashproof
 import flashproof.pytest
+from flashproof.pytest_plugin import Flashproof
 from flashproof.request import session
 
 PROMISES = {
@@ -39,7 +44,9 @@ def test_a_kernel_that_sees_one_key_more_is_caught_and_its_problem_kept(kept):
         flashproof.assert_kernel(one_more, PROMISES, laws=["within-bound"], runs=20, seed=1)
     assert "FAIL: " in str(caught.value)
     (path,) = kept.iterdir()
-    assert f"In Python: flashproof.replay(kernel, {str(path)!r})" in str(caught.value)
+    again = f"flashproof.replay(one_more, {str(path)!r}, {PROMISES!r})"
+    assert f"  Replay    {again}\n" in str(caught.value)
+    assert not eval(again)
     assert not flashproof.replay(one_more, path, PROMISES).passed
     assert flashproof.replay(attention, path, PROMISES).passed
 
@@ -112,3 +119,87 @@ def test_gradients_by_a_function_are_judged(factor):
 
 
 test_laws = flashproof.pytest.laws(attention, PROMISES, only=SOME, runs=3)
+
+
+def test_a_report_speaks_of_the_kernel_and_of_no_process():
+    def wrong(q, k, v, **settings):
+        return attention(q, k, v, **settings)[0] * np.float32(1.01)
+
+    promises = {"formats": ["fp32"], "softcap": True}
+    report = flashproof.check(wrong, promises, laws=["within-bound"], runs=3, seed=1)
+    assert not report.passed
+    for hidden in ("relay.py", "--exec", "--replay", "promises.json", "/dev/shm"):
+        assert hidden not in report.text, hidden
+    assert "\nKernel  wrong\n" in report.text
+    # The one line works as it stands.
+    (line,) = re.findall(r"^  Replay    (.*)$", report.text, re.MULTILINE)
+    assert not eval(line)
+
+
+def takes_too_little(q, k, v, *, scale, causal):
+    raise AssertionError("it is called")
+
+
+def takes_another_name(q, k, v, *, scale, is_causal=False, window=None, softcap=None):
+    raise AssertionError("it is called")
+
+
+def takes_no_bias(q, k, v, *, scale, causal, window, softcap):
+    return attention(q, k, v, scale=scale, causal=causal, window=window, softcap=softcap)
+
+
+def needs_more(q, k, v, *, scale, causal, window, softcap, blocks):
+    raise AssertionError("it is called")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "error"),
+    [
+        (takes_too_little, r"^takes_too_little\(\) takes no argument 'window'; it is called by "),
+        (takes_another_name, r"takes no argument 'causal'; did you mean 'is_causal'; it is "),
+        (needs_more, r"^needs_more\(\) needs an argument 'blocks'; it is called by name with q, "),
+        (takes_no_bias, r"^takes_no_bias\(\) takes no argument 'bias'; it is called by name with "),
+    ],
+)
+def test_a_kernel_that_cannot_be_called_is_told_so_at_once(kernel, error):
+    promises = {**PROMISES, **({"features": ["bias"]} if kernel is takes_no_bias else {})}
+    calls = []
+
+    def counted(*tensors, **given):
+        calls.append(given)
+        return kernel(*tensors, **given)
+
+    counted.__signature__ = inspect.signature(kernel)
+    counted.__name__ = kernel.__name__
+    with pytest.raises(TypeError, match=error) as caught:
+        flashproof.check(counted, promises, laws=SOME, runs=8, seed=1)
+    assert "\n" not in str(caught.value)
+    assert all("bias" not in given for given in calls)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"laws": ["within-bond"]}, r"^laws= names no property .*; did you mean within-bound; "),
+        ({"regimes": ["norml"]}, r"^regimes= names no regime .*; did you mean normal; "),
+        ({"premises": {"score": "bf16"}}, r"^premises= has \"score\"; did you mean scores; "),
+        (
+            {"promises": {"format": ["fp32"]}},
+            r"^promises: has \"format\", .*; did you mean formats",
+        ),
+        ({"promises": {"formats": ["fp33"]}}, r"^promises: /formats/0 must be equal to one of "),
+        ({"runs": 0}, r"^runs= is \"0\"; "),
+    ],
+)
+def test_a_refusal_names_arguments_of_python(settings, error):
+    given = {"promises": PROMISES, "laws": ["within-bound"], "runs": 1, "seed": 1, **settings}
+    with pytest.raises(flashproof.RequestError, match=error) as caught:
+        flashproof.check(attention, **given)
+    assert "--" not in str(caught.value) and tempfile.gettempdir() not in str(caught.value)
+
+
+def test_a_skipped_law_says_what_is_not_promised():
+    test = flashproof.pytest.laws(attention, PROMISES, only=["gradients-within-bound"], runs=2)
+    given = Flashproof(seed=1, runs=None, seconds=None)
+    with pytest.raises(pytest.skip.Exception, match=r"^gradients are not promised$"):
+        test(law="gradients-within-bound", flashproof=given)

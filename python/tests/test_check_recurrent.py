@@ -55,8 +55,9 @@ def test_a_state_without_the_last_token_is_caught_and_its_problem_kept(kept):
     with pytest.raises(AssertionError, match="handed-over-state") as caught:
         flashproof.assert_kernel(late, PROMISES, **asked)
     (path,) = kept.iterdir()
-    again = f"In Python: flashproof.replay(kernel, {str(path)!r}, contract='recurrent')"
+    again = f"flashproof.replay(late, {str(path)!r}, {PROMISES!r}, contract='recurrent')"
     assert again in str(caught.value)
+    assert not eval(again)
     assert not flashproof.replay(late, path, PROMISES, contract="recurrent").passed
     assert flashproof.replay(kernel, path, PROMISES, contract="recurrent").passed
 
@@ -133,7 +134,8 @@ def test_gradients_by_autograd_are_judged():
 
 def test_another_contract_is_one_line():
     with pytest.raises(
-        ValueError, match="^contract is 'recurent'; give one of attention, recurrent$"
+        ValueError,
+        match="^contract is 'recurent'; did you mean 'recurrent'; give one of attention, recurrent$",
     ):
         flashproof.check(kernel, PROMISES, contract="recurent")
 

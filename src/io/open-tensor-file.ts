@@ -9,6 +9,7 @@ import { fileError } from './file-error.js';
 import { openTensorFolder } from './tensor-folder.js';
 import {
   declaringFile,
+  renamedFile,
   openTensorSource,
   rawTensorFile,
   type Codecs,
@@ -83,11 +84,19 @@ export function openRawTensors(
 /**
  * Opens a tensor file, and with the same declared formats each file that is opened beside it. A declaration may be of a
  * tensor of any of them, which `checkDeclared` checks when all are open.
+ * @param places where tensors are, by the names that they get, as for `renamedFile`
  * @throws RequestError as `openTensorFile` does
  */
 export async function openDeclaring(
   path: string,
   formats: DeclaredFormats,
+  places: Readonly<Record<string, string>> = {},
 ): Promise<DeclaringFile> {
-  return declaringFile(await openTensorFile(path, { formats, isOneOfSeveral: true }), formats);
+  const file = await openTensorFile(path, { formats, isOneOfSeveral: true });
+  try {
+    return renamedFile(declaringFile(file, formats), places);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }

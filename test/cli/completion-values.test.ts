@@ -23,7 +23,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** What stands for a number, a text or a list that is the user's to make up. */
 const open =
-  /<(n|x|p|line\[,thread\]|seconds|command|text|sizes|l,r|left,right|name=file:tensor|1\/√d|number|value|keys|words|x\|file\[:tensor\])>/;
+  /<(n|x|p|line\[,thread\]|seconds|command|text|sizes|l,r|left,right|name=(?:file)?:tensor|1\/√d|number|value|keys|words|x\|file\[:tensor\])>/;
 
 describe('every option whose value is one of some names', () => {
   it('has them completed', () => {

@@ -44,7 +44,7 @@ function takeLock(): boolean {
  * The folder dist, built from the sources as they are now: for tests of what users run. It builds
  * only when dist is missing or older than a source (scripts/build.mjs dates dist by the begin of its
  * build), and once when several test files ask at the same time. Call it in `beforeAll`.
- * @throws Error with the compiler's messages when the sources do not compile
+ * @throws Error with the messages when the sources cannot be built; types are not checked
  */
 export async function builtDist(): Promise<string> {
   while (modified(dist) < newestInput()) {

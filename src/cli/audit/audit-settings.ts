@@ -18,6 +18,7 @@ import {
   kernelSettings,
   problemSettings,
   rowsRequest,
+  tensorPlaces,
   textsByKey,
 } from '../options/settings.js';
 import { toolVersion } from '../tool-version.js';
@@ -96,9 +97,9 @@ export function auditSettings(
     softmaxOptions: givenFlags(options, softmaxKeys),
     recurrentOptions: givenFlags(options, recurrentKeys),
     attentionOptions: givenFlags(options, attentionKeys),
-    linkOptions: givenFlags(options, ['tensor', 'note']),
+    linkOptions: givenFlags(options, ['note']),
     link: {
-      tensors: Object.fromEntries(textsByKey(options.tensor, '--tensor')),
+      tensors: tensorPlaces(options),
       notes: Object.fromEntries(textsByKey(options.note, '--note')),
     },
     formats,

@@ -173,11 +173,6 @@ const linkOptions = {
     description: `what the file is of: ${contracts.join(', ')}`,
     completes: contracts,
   },
-  tensor: {
-    argument: '<name=file:tensor>',
-    description: "a tensor of a link, by the contract's name for it (repeatable)",
-    repeats: true,
-  },
   note: {
     argument: '<text>',
     description: "a link's setting name=value, not the metadata's (repeatable)",
@@ -316,6 +311,11 @@ export const auditOptions = optionRows({
     excludes: filesOnly('--keys'),
   },
   ...problemOptions,
+  tensor: {
+    ...problemOptions.tensor,
+    description:
+      "a tensor under another name, as q=:query; a link's may be in another file (repeatable)",
+  },
   techniques: { without: 'leave out the table of techniques' },
   identify: {
     description: 'tell which kernel model, or techniques, the output is of; which the gradients',
@@ -361,6 +361,7 @@ const anyKeys: readonly (keyof typeof auditOptions)[] = [
   ...([
     'contract',
     'format',
+    'tensor',
     'ignore',
     'falseAlarmRate',
     'threads',

@@ -32,6 +32,7 @@ import {
   kernelSettings,
   problemSettings,
   rowsRequest,
+  tensorPlaces,
 } from '../options/settings.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
@@ -108,7 +109,7 @@ export async function runBound(
     ['bounds', 2],
     ...(options.backward === true ? [['gradients', 12] as const] : []),
   ]);
-  const file = await openDeclaring(path, declaredFormats(options));
+  const file = await openDeclaring(path, declaredFormats(options), tensorPlaces(options));
   try {
     const given = problemSettings(options);
     const problem = await readProblem(file, given);

@@ -1,7 +1,9 @@
+import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { LawStrength } from '../../../properties/index.js';
 import { printable, readText } from '../../io/index.js';
 import { describeViolation } from '../../report/validation/index.js';
 import { RequestError } from '../../request-error.js';
+import { nearClause } from '../../words/index.js';
 import { parseName } from '../options/parse-names.js';
 
 /** The schema of a truth. */
@@ -26,6 +28,16 @@ const mostPromiseBytes = 1 << 20;
 /** The most characters of a file's errors that a message repeats. */
 const mostShown = 600;
 
+/** A violation in words; of a name that is none of the known ones, with the nearest. */
+function toldViolation(error: ErrorObject): string {
+  const { keyword, instancePath, params, parentSchema } = error;
+  if (keyword !== 'additionalProperties') return describeViolation(error);
+  const name = String(params['additionalProperty']);
+  const known = Object.keys((parentSchema?.['properties'] ?? {}) as object);
+  const where = instancePath === '' ? '' : `${instancePath} `;
+  return `${where}has ${JSON.stringify(name)}, which it does not know${nearClause(name, known)}; it may have ${known.join(', ')}`;
+}
+
 /**
  * Reads a file of promises.
  * @param schema what it may hold: JSON Schema (2020-12)
@@ -42,9 +54,11 @@ export async function readPromises<Promises>(path: string, schema: object): Prom
     );
   }
   const { Ajv2020 } = await import('ajv/dist/2020.js');
-  const validate = new Ajv2020({ allErrors: true, strict: true }).compile<Promises>(schema);
+  // With the schema of each error: it has the names that are known.
+  const options = { allErrors: true, strict: true, verbose: true };
+  const validate = new Ajv2020(options).compile<Promises>(schema);
   if (validate(value)) return value;
-  const violations = printable((validate.errors ?? []).map(describeViolation).join('; '));
+  const violations = printable((validate.errors ?? []).map(toldViolation).join('; '));
   const shown = violations.length > mostShown ? `${violations.slice(0, mostShown)}…` : violations;
   throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
 }

@@ -12,7 +12,12 @@ import { backwardDocument, secondsSince, readOutputGradient } from '../../jobs/i
 import { renderBackwardEmulation } from '../../report/text/machine/index.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
 import { writeJson } from '../files/publish.js';
-import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  tensorPlaces,
+} from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import type { EmulateCommandOptions } from './options.js';
@@ -46,7 +51,7 @@ export async function runEmulateBackward(
   const settings = kernelSettings(options.set);
   const { threads = availableParallelism(), save: target, json, quiet } = options;
   const start = performance.now();
-  const file = await openDeclaring(path, declaredFormats(options));
+  const file = await openDeclaring(path, declaredFormats(options), tensorPlaces(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);

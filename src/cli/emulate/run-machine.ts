@@ -24,7 +24,12 @@ import { fitLines } from '../../report/layout/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
-import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  tensorPlaces,
+} from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { renderMachine } from '../../report/text/machine/index.js';
@@ -97,7 +102,7 @@ export async function runEmulateMachine(
     throw new RequestError('--machine runs on one thread; leave out --threads');
   const settings = kernelSettings(set);
   const start = performance.now();
-  const file = await openDeclaring(path, declaredFormats(options));
+  const file = await openDeclaring(path, declaredFormats(options), tensorPlaces(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);

@@ -27,7 +27,12 @@ import { publishList, writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
 import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  tensorPlaces,
+} from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { type EmulateCommandOptions, emulateOptions } from './options.js';
 import { runEmulateBackward } from './run-backward.js';
@@ -145,7 +150,7 @@ export async function runEmulate(
   const settings = kernelSettings(options.set);
   const { threads = availableParallelism(), save: target, json, quiet } = options;
   const start = performance.now();
-  const file = await openDeclaring(path, declaredFormats(options));
+  const file = await openDeclaring(path, declaredFormats(options), tensorPlaces(options));
   const progress = createPeriodicProgress('emulate');
   try {
     const given = problemSettings(options);

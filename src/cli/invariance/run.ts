@@ -17,7 +17,7 @@ import { rejectClashes } from '../options/given-options.js';
 import { kernelUnderTest } from '../options/kernel-under-test.js';
 import { nameList, parseName } from '../options/parse-names.js';
 import { parseSizes } from '../options/parse-values.js';
-import { declaredFormats, problemSettings } from '../options/settings.js';
+import { declaredFormats, problemSettings, tensorPlaces } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { invarianceOptions, type InvarianceCommandOptions } from './options.js';
@@ -55,7 +55,7 @@ function searchOptions(options: InvarianceCommandOptions): InvarianceOptions {
 
 /** The problem of a file, as it was posed. @throws RequestError where it cannot be read */
 async function openProblem(path: string, options: InvarianceCommandOptions) {
-  const file = await openDeclaring(path, declaredFormats(options));
+  const file = await openDeclaring(path, declaredFormats(options), tensorPlaces(options));
   try {
     const given = problemSettings(options);
     const problem = await readProblem(file, { ...given, keepsPosed: true });

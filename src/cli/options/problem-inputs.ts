@@ -86,6 +86,11 @@ export const inputOptions = optionRows({
     description: 'the LSE has the sink (the default)',
     without: 'the LSE is without the sink',
   },
+  tensor: {
+    argument: '<name=:tensor>',
+    description: 'a tensor that the file has under another name, as q=:query (repeatable)',
+    repeats: true,
+  },
   ignore: {
     argument: '<name>',
     description: "leave out a tensor or note of the problem's file (repeatable)",

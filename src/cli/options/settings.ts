@@ -106,6 +106,11 @@ export function textsByKey(options: readonly string[] = [], flag: string): Map<s
   return texts;
 }
 
+/** Where tensors are that --tensor names, by name. @throws RequestError as `textsByKey` */
+export function tensorPlaces({ tensor }: ProblemOptions): Readonly<Record<string, string>> {
+  return Object.fromEntries(textsByKey(tensor, '--tensor'));
+}
+
 /** The settings that --set options give, by key. @throws RequestError as `textsByKey` */
 export function kernelSettings(options: readonly string[] = []): Map<string, string> {
   return textsByKey(options, '--set');

@@ -1,6 +1,12 @@
 import { findRecurrentModel, kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
-import { declaringFile, namesRead, recurrentFamily } from '../../io/tensors/index.js';
+import {
+  declaringFile,
+  namesRead,
+  recurrentFamily,
+  refuseMisnamedInputs,
+  renamedFile,
+} from '../../io/tensors/index.js';
 import { gatherPlotData, type HtmlReport, type PlotData } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
@@ -36,7 +42,13 @@ import {
 import type { ObtainedResults, OpenProblem, ReadyKernel } from './kernel-source.js';
 import { openProblem, originOf } from './open-problem.js';
 import { gradientPlaces, hasOutput, readGradients, type GradientPlaces } from './read-gradients.js';
-import { namedOutputs, naturalLse, readOutputs, type JudgedOutputs } from './read-outputs.js';
+import {
+  namedOutputs,
+  naturalLse,
+  outputRenames,
+  readOutputs,
+  type JudgedOutputs,
+} from './read-outputs.js';
 import { auditChain, chainOf } from './links/audit-chain.js';
 import { auditLink, linkContractOf } from './links/audit-link.js';
 import { auditRecurrence } from './recurrent/audit-recurrence.js';
@@ -212,6 +224,10 @@ function rejectLinkOptions({ file, settings }: AuditWork): void {
 async function auditOpenFile(work: AuditWork): Promise<FileAudit> {
   const { file, settings, start } = work;
   rejectRecurrentOptions(work);
+  refuseMisnamedInputs(
+    file,
+    settings.source === null ? outputRenames(file, namedOutputs(settings)) : [],
+  );
   const comparison = createComparison(settings, file.beside);
   const wanted = settings.source === null ? gradientPlaces(file, settings) : null;
   const opened = (await settings.source?.open()) ?? null;
@@ -260,10 +276,11 @@ async function auditContract(work: AuditWork): Promise<FileAudit | PlainFileAudi
   if (contract !== null)
     return { report: await auditLink(work, contract), page: null, result: null };
   rejectLinkOptions(work);
+  const named = { ...work, file: renamedFile(file, settings.link.tensors ?? {}) };
   const family = recurrentFamily(file, { ...settings.recurrence, ignored });
   return family === null
-    ? await auditOpenFile(work)
-    : { report: await auditRecurrence(work, family), page: null, result: null };
+    ? await auditOpenFile(named)
+    : { report: await auditRecurrence(named, family), page: null, result: null };
 }
 
 /**

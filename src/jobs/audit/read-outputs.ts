@@ -1,6 +1,11 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
 import type { JudgedGradientName, KernelOutputs } from '../../audit/index.js';
-import { openTensorArgument, toHeadsFirst, type TensorFile } from '../../io/tensors/index.js';
+import {
+  openTensorArgument,
+  outputRename,
+  toHeadsFirst,
+  type TensorFile,
+} from '../../io/tensors/index.js';
 import {
   gatherOutput,
   quantities,
@@ -117,17 +122,28 @@ export function namedOutputs(places: TensorPlaces): Readonly<Record<string, stri
   return Object.fromEntries(quantities.map(({ name, option }) => [name, places[option]]));
 }
 
-/** Names that dumps have for an output, in lower case. */
-const usualOutputNames = ['o', 'output', 'attn_output', 'attn_out', 'result', 'y'];
+/** The options that name outputs which a file has under other names, and which no option names; none where it has a first one of its own. */
+export function outputRenames(
+  file: TensorFile,
+  named: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  if (named['out'] !== undefined) return [];
+  return quantities.flatMap(({ name, option }) => {
+    const rename = named[name] === undefined ? outputRename(file, name, option) : null;
+    return rename === null ? [] : [rename];
+  });
+}
 
 /** How an output is named: by the tensor that is likely it, where the file has one. */
-function namingOf({ option }: Quantity, file: TensorFile): string {
-  const likely = [...file.entries.keys()].find((name) =>
-    usualOutputNames.includes(name.toLowerCase()),
-  );
-  return likely === undefined
-    ? `name the kernel's output with --${option} <file>[:tensor]`
-    : `add --${option} :${likely}, if that is it`;
+function namingOf(
+  { option }: Quantity,
+  file: TensorFile,
+  named: Readonly<Record<string, string | undefined>>,
+): string {
+  const renames = outputRenames(file, named);
+  return renames.some((flags) => flags.startsWith(`--${option} `))
+    ? `add ${renames.join(' ')}, if ${renames.length === 1 ? 'that is it' : 'those are they'}`
+    : `name the kernel's output with --${option} <file>[:tensor]`;
 }
 
 /**
@@ -147,7 +163,7 @@ export async function readOutputs(
   const isOwn = named[main.name] === undefined;
   if (isOwn && !file.entries.has(main.name))
     throw new RequestError(
-      `${file.path}: has no tensor "${main.name}" to judge; ${namingOf(main, file)}, or run the kernel with --exec`,
+      `${file.path}: has no tensor "${main.name}" to judge; ${namingOf(main, file, named)}, or run the kernel with --exec`,
     );
   const read: Record<string, SourcedTensor | null> = {};
   for (const quantity of known) {

@@ -17,6 +17,7 @@ import { markIntegers, withIntegerOperands } from './integer-operands.js';
 import { isLatent, latentValues } from './latent.js';
 import { featuresOf, readInputs, rotaryOf, type ReadInputs } from './read-features.js';
 import { refuseMisnamedSettings } from './misnamed-settings.js';
+import { refuseMisnamedInputs } from './usual-names.js';
 import { hasSequences, readSequences, type ReadSequences } from './read-stored.js';
 import {
   fileSettings,
@@ -60,12 +61,13 @@ export function lawsOf(settings: ProblemSettings, dim: number): Laws {
 
 /**
  * The given settings, completed by those that the file notes.
- * @throws RequestError for settings that do not parse, or that the file has under names that nothing reads
+ * @throws RequestError for settings that do not parse, and for settings or q, k and v that the file has under names that nothing reads
  */
 export function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
   const told = Object.entries(given).filter(([, value]) => value !== undefined);
   const settled = { ...fileSettings(file, given), ...Object.fromEntries(told) };
   refuseMisnamedSettings(file, settled);
+  refuseMisnamedInputs(file);
   return settled;
 }
 
