@@ -1,0 +1,3 @@
+"""Its operators."""
+
+from .fmha import LowerTriangularMask, memory_efficient_attention
