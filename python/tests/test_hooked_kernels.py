@@ -334,3 +334,214 @@ def test_a_call_of_a_library_is_judged_as_what_it_asks_for(libraries, case, faul
     assert judged.passed == (fault is None), judged.text
     if fault == "scale":
         assert "scale" in judged.calls[0].report.sentence, judged.text
+
+
+#: A call, a fault, and the cause that is told of it.
+FAULTS = [
+    ("flash, window", "window", "window-limit"),
+    ("flash, causal window", "window", "window-limit"),
+    ("infer, decode in pages", "window", "window-limit"),
+    ("memory-efficient, window", "window", "window-limit"),
+    ("flash, causal with LSE", "top-left", "mask-aligned-top-left"),
+    ("flash, cache", "top-left", "mask-aligned-top-left"),
+    ("flash 3, cache", "top-left", "mask-aligned-top-left"),
+    ("infer, pages", "top-left", "mask-aligned-top-left"),
+    ("memory-efficient, causal to the last", "top-left", "mask-aligned-top-left"),
+    ("engine, to the last key", "top-left", "mask-aligned-top-left"),
+    ("flash", "kv-head", "wrong-kv-head"),
+    ("infer, ragged", "kv-head", "wrong-kv-head"),
+    ("flash, softcap", "softcap", "softcap-ignored"),
+    ("infer, heads first", "softcap", "softcap-ignored"),
+    ("flash, ALiBi", "alibi", "alibi-sign"),
+    ("flash 3, fp8", "q_descale", "q_descale is not applied"),
+    ("flash 3, fp8", "k_descale", "k_descale is not applied"),
+    ("flash 3, fp8", "v_descale", "v_descale is not applied"),
+    ("infer, factor of K", "k_descale", "k_descale is not applied"),
+]
+
+
+@pytest.mark.parametrize("case, fault, cause", FAULTS)
+def test_a_fault_of_a_library_is_told_with_its_cause(libraries, case, fault, cause):
+    libraries.now = fault
+    with judging.judged_attention(on_fail="report") as judged:
+        CALLS[case]()
+    (call,) = judged.calls
+    assert not judged.passed and cause in (call.report.cause, *call.report.sentence.split("\n")) or (
+        cause in call.report.sentence
+    ), call.report.sentence
+    assert call.report.command.split()[-1] in call.report.command
+
+
+def test_a_mask_from_the_first_key_is_told_from_one_to_the_last(libraries):
+    libraries.now = "bottom-right"
+    with judging.judged_attention(on_fail="report") as judged:
+        engine()()
+    assert judged.judged == 1 and not judged.passed
+
+
+def test_lses_are_judged(libraries):
+    for case in ("flash, causal with LSE", "flash, cache", "flash 3, cache", "infer, ragged"):
+        with judging.judged_attention() as judged:
+            CALLS[case]()
+        assert "LSE" in judged.calls[0].report.sentence, case
+
+
+def test_rows_without_keys_are_as_flash_attention_gives_them(libraries):
+    import flash_attn
+
+    with judging.judged_attention() as judged:
+        q, k, v = qkv(rows=9, keys=4)
+        _, lse, _ = flash_attn.flash_attn_func(q, k, v, causal=True, return_attn_probs=True)
+    assert torch.isposinf(lse).any() and "LSE" in judged.calls[0].report.sentence
+
+
+def test_the_lse_of_alibi_under_a_causal_mask_is_not_judged(libraries):
+    with judging.judged_attention() as judged:
+        flash(alibi_slopes=SLOPES, causal=True, return_attn_probs=True)()
+    assert judged.passed and "LSE" not in judged.calls[0].report.sentence
+    assert "results: the LSE goes without the row's own term of ALiBi" in judged.text
+
+
+GRADIENTS = {
+    "flash": (qkv, lambda m, q, k, v: m.flash_attn_func(q, k, v, causal=True)),
+    "packed Q, K and V": (
+        lambda: [draw(2, 20, 3, 4, 16)],
+        lambda m, qkv: m.flash_attn_qkvpacked_func(qkv, causal=True),
+    ),
+    "packed K and V": (
+        lambda: [draw(2, 20, 4, 16), draw(2, 32, 2, 2, 16, seed=1)],
+        lambda m, q, kv: m.flash_attn_kvpacked_func(q, kv),
+    ),
+    "sequences": (
+        lambda: list(packed()[:3]),
+        lambda m, q, k, v: m.flash_attn_varlen_func(
+            q, k, v, *packed()[3:], causal=True, return_attn_probs=True
+        )[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(GRADIENTS))
+def test_gradients_of_a_library_are_judged_and_left_as_they_are(libraries, case):
+    import flash_attn
+
+    make, call = GRADIENTS[case]
+
+    def gradients():
+        leaves = [x.requires_grad_() for x in make()]
+        call(flash_attn, *leaves).float().square().sum().backward()
+        return [x.grad for x in leaves]
+
+    unseen = gradients()
+    with judging.judged_attention() as judged:
+        seen = gradients()
+    assert judged.judged == 1 and set(judged.calls[0].gradients) == {"dq", "dk", "dv"}, judged.text
+    assert all(torch.equal(a, b) for a, b in zip(unseen, seen))
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * torch.tensor([1.0, 1.02, 1.0])[:, None, None].to(grad.dtype)
+
+
+def test_a_wrong_gradient_of_a_packed_tensor_is_found_by_name(libraries, monkeypatch):
+    import flash_attn
+
+    own = flash_attn.flash_attn_interface.each
+    monkeypatch.setattr(
+        flash_attn.flash_attn_interface,
+        "each",
+        lambda q, k, v, **given: own(*Doubled.apply(torch.stack([q, k, v], 2)).unbind(2), **given),
+    )
+    x = draw(2, 20, 3, 4, 16).requires_grad_()
+    with judging.judged_attention(on_fail="report") as judged:
+        flash_attn.flash_attn_qkvpacked_func(x).float().square().sum().backward()
+    assert {one.quantity for one in judged.calls[0].report.findings} == {"dk"}, judged.text
+
+
+UNJUDGED = {
+    "dropout is 0.1": flash(dropout_p=0.1),
+    "rotary_cos is given": flash_cache(cache_seqlens=9, rotary_cos=draw(9, 4)),
+    "qv is given, which": flash_3(qv=draw(2, 20, 4, 16)),
+    "attention_chunk is given": flash_3(attention_chunk=8),
+    "attn_bias is a PagedBlock": memory_efficient(
+        "PagedBlockDiagonalGappyKeysMask", sequences=True
+    ),
+    "pos_encoding_mode is ALIBI": infer_single(pos_encoding_mode="ALIBI"),
+    "v_scale multiplies": infer_single(v_scale=0.5),
+    "packed_custom_mask is given": infer_single(packed_custom_mask=draw(1)),
+    "custom_mask has": infer_wrapped("PrefillWithRagged", custom_mask=draw(9)),
+    "cp_group is set": engine(made={"cp_group": object()}),
+    "attention_dropout is 0.1": engine(made={"attention_dropout": 0.1}),
+    "inference_params is given": engine(inference_params=object()),
+    "pre_scale_bias": engine(core_attention_bias_type="pre_scale_bias"),
+}
+
+
+@pytest.mark.parametrize("reason", list(UNJUDGED))
+def test_a_call_with_what_is_not_known_is_not_judged(libraries, reason):
+    with pytest.warns(judging.NotJudgedWarning), judging.judged_attention() as judged:
+        UNJUDGED[reason]()
+        flash()()
+    first, *_ = judged.calls
+    assert first.report is None and reason in first.not_judged
+    assert (judged.judged, judged.passed) == (1, True)
+    assert "1 passed, 0 failed, 0 accepted as known, 1 not judged" in judged.summary
+
+
+def test_a_plan_that_was_not_seen_is_said(libraries):
+    import flashinfer
+
+    q, k, v, ends_q, ends_k, *_ = packed()
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.empty(1))
+    wrapper.plan(ends_q, ends_k, 4, 2, 16)
+    with judging.judged_attention(on_fail="report") as judged:
+        wrapper.run(q, k, v)
+    assert "its plan was called before" in judged.calls[0].not_judged
+
+
+def test_kernels_are_hooked_where_they_are_imported_before_and_within(libraries):
+    import flash_attn
+
+    own = flash_attn.flash_attn_func
+    with judging.judged_attention() as judged:
+        assert flash_attn.flash_attn_func is not own
+        assert not any(name.startswith("xformers") for name in judged.functions)
+        flash()()
+        memory_efficient()()
+        assert "xformers.ops.fmha.memory_efficient_attention" in judged.functions
+        from xformers.ops import memory_efficient_attention as hooked
+    from xformers.ops import memory_efficient_attention as unhooked
+
+    assert judged.judged == 2 and flash_attn.flash_attn_func is own is not hooked
+    assert hooked is not unhooked and not any(
+        type(one).__module__.startswith("flashproof") for one in sys.meta_path
+    )
+    with judging.judged_attention(on_fail="report") as later:
+        flash()()
+    assert later.judged == 1
+    # What was taken while a context lasted is as it was.
+    assert torch.equal(hooked(*qkv(kv_heads=4)), unhooked(*qkv(kv_heads=4)))
+
+
+def test_what_a_judged_kernel_calls_is_part_of_it(libraries, monkeypatch):
+    import flash_attn
+
+    def through_torch(q, k, v, **given):
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, enable_gqa=True).transpose(1, 2), None
+
+    monkeypatch.setattr(flash_attn.flash_attn_interface, "each", through_torch)
+    with judging.judged_attention() as judged:
+        flash()()
+    assert judged.judged == 1 == len(judged.calls)
+    # A call that cannot be read is not judged, and what it calls is.
+    with pytest.warns(judging.NotJudgedWarning), judging.judged_attention() as judged:
+        flash(dropout_p=0.1)()
+    assert [one.report is None for one in judged.calls] == [True, False]

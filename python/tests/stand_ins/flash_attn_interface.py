@@ -9,7 +9,7 @@ def flash_attn_func(q, k, v, softmax_scale=None, causal=False, qv=None, q_descal
                     v_descale=None, window_size=(-1, -1), attention_chunk=0, softcap=0.0, num_splits=1,
                     pack_gqa=None, deterministic=False, sm_margin=0, return_attn_probs=False):  # fmt: skip
     dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
-    q, k, v = widened(q, q_descale), widened(k, k_descale), widened(v, v_descale)
+    q, k, v = widened(q, q_descale, "q"), widened(k, k_descale, "k"), widened(v, v_descale, "v")
     out, lse = each(q, k, v, scale=softmax_scale, causal=causal, window=window_size, softcap=softcap)
     return (out.to(dtype), lse) if return_attn_probs else out.to(dtype)
 

@@ -88,8 +88,8 @@ def pages(cache, table, length):
     return cache[table.long()].flatten(0, 1)[:length]
 
 
-def widened(x, factors):
+def widened(x, factors, name):
     """Numbers times the factors of their heads, [batch, heads of K]."""
-    if factors is None or Faults.now == "descale":
+    if factors is None or Faults.now == f"{name}_descale":
         return x.float()
     return x.float() * factors.repeat_interleave(x.shape[2] // factors.shape[1], 1)[:, None, :, None]

@@ -26,7 +26,7 @@ def single_prefill_with_kv_cache(q, k, v, scale_q=None, scale_k=None, scale_v=No
                                  kv_cache_sf=None, k_scale=None, v_scale=None):  # fmt: skip
     k, v = (_rows_first(x, kv_layout) for x in (k, v))
     scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
-    scale *= 1 if k_scale is None or Faults.now == "descale" else k_scale
+    scale *= 1 if k_scale is None or Faults.now == "k_descale" else k_scale
     out, lse = attend(q, k, v, scale=scale, causal=causal and custom_mask is None, window=(window_left, -1),
                       softcap=logits_soft_cap or 0.0, mask=custom_mask)  # fmt: skip
     return _given(out, lse, q.dtype, return_lse)
