@@ -1,7 +1,6 @@
 """Stands in for FlashAttention-3's interface."""
 
 import torch
-
 from plain_attention import each, packed, pages, widened
 
 
@@ -10,7 +9,9 @@ def flash_attn_func(q, k, v, softmax_scale=None, causal=False, qv=None, q_descal
                     pack_gqa=None, deterministic=False, sm_margin=0, return_attn_probs=False):  # fmt: skip
     dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
     q, k, v = widened(q, q_descale, "q"), widened(k, k_descale, "k"), widened(v, v_descale, "v")
-    out, lse = each(q, k, v, scale=softmax_scale, causal=causal, window=window_size, softcap=softcap)
+    out, lse = each(
+        q, k, v, scale=softmax_scale, causal=causal, window=window_size, softcap=softcap
+    )
     return (out.to(dtype), lse) if return_attn_probs else out.to(dtype)
 
 

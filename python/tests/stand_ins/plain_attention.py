@@ -59,7 +59,9 @@ def attend(q, k, v, *, scale=None, causal=False, window=(-1, -1), softcap=0.0, s
 def each(q, k, v, slopes=None, **settings):
     """[batch, rows, heads, dim]: the output in Q's format, or bf16 of 8 bits, and the LSE, [batch, heads, rows]."""
     made = [
-        attend(*one, slopes=slopes if slopes is None or slopes.dim() == 1 else slopes[i], **settings)
+        attend(
+            *one, slopes=slopes if slopes is None or slopes.dim() == 1 else slopes[i], **settings
+        )
         for i, one in enumerate(zip(q, k, v))
     ]
     dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
@@ -92,4 +94,6 @@ def widened(x, factors, name):
     """Numbers times the factors of their heads, [batch, heads of K]."""
     if factors is None or Faults.now == f"{name}_descale":
         return x.float()
-    return x.float() * factors.repeat_interleave(x.shape[2] // factors.shape[1], 1)[:, None, :, None]
+    return (
+        x.float() * factors.repeat_interleave(x.shape[2] // factors.shape[1], 1)[:, None, :, None]
+    )

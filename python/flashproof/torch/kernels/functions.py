@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...arguments import JudgingArguments, check_names
 from ...dump import Premises
+from ..backward import Backward
 from ..calls import RecordedCall
 from ..judged_calls import JudgedAttentionCalls
-from ..backward import Backward
 from ..known import Subject
 from ..sampling import Sampling
 from ..verdicts import JudgedCall, told_failure

@@ -1,7 +1,6 @@
 """FlashAttention-2's functions."""
 
 import torch
-
 from plain_attention import each, packed, pages
 
 
@@ -12,7 +11,13 @@ def _given(made, return_attn_probs):
 
 
 def _settings(scale, causal, window, softcap, slopes):
-    return {"scale": scale, "causal": causal, "window": window, "softcap": softcap, "slopes": slopes}
+    return {
+        "scale": scale,
+        "causal": causal,
+        "window": window,
+        "softcap": softcap,
+        "slopes": slopes,
+    }
 
 
 def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1),

@@ -4,7 +4,6 @@ import functools
 import math
 
 import torch
-
 from plain_attention import Faults, attend, packed
 
 _BASE = math.log(2)
@@ -41,7 +40,9 @@ def single_decode_with_kv_cache(q, k, v, kv_layout="NHD", pos_encoding_mode="NON
                                 q_scale=None, k_scale=None, v_scale=None, window_left=-1, logits_soft_cap=None,
                                 sm_scale=None, rope_scale=None, rope_theta=None, return_lse=False):  # fmt: skip
     k, v = (_rows_first(x, kv_layout) for x in (k, v))
-    out, lse = attend(q[None], k, v, scale=sm_scale, window=(window_left, -1), softcap=logits_soft_cap or 0.0)
+    out, lse = attend(
+        q[None], k, v, scale=sm_scale, window=(window_left, -1), softcap=logits_soft_cap or 0.0
+    )
     made = _given(out, lse, q.dtype, return_lse)
     return (made[0][0], made[1][0]) if return_lse else made[0]
 
@@ -71,7 +72,9 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
              logits_soft_cap=None, rope_scale=None, rope_theta=None, q_data_type="float16", kv_data_type=None,
              non_blocking=True):  # fmt: skip
         self._ends = qo_indptr.clone()
-        self._lists = [x.clone() for x in (paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len)]
+        self._lists = [
+            x.clone() for x in (paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len)
+        ]
         self._settings = {"scale": sm_scale, "causal": causal, "window": (window_left, -1),
                           "softcap": logits_soft_cap or 0.0}  # fmt: skip
 

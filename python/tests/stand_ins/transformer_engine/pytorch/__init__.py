@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import torch
-
 from plain_attention import Faults, attend, packed
 
 

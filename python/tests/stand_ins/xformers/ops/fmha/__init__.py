@@ -1,14 +1,15 @@
 """Its attention, in PyTorch on the CPU."""
 
 import torch
-
 from plain_attention import attend, each, packed
 
 from . import attn_bias as biases
-from .attn_bias import LowerTriangularMask
+from .attn_bias import LowerTriangularMask as LowerTriangularMask
 
 
-def memory_efficient_attention(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None, output_dtype=None):
+def memory_efficient_attention(
+    query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None, output_dtype=None
+):
     q, k, v = query, key, value
     if q.dim() == 3:
         q, k, v = (x[:, :, None] for x in (q, k, v))
@@ -28,4 +29,6 @@ def memory_efficient_attention(query, key, value, attn_bias=None, p=0.0, scale=N
             ends_k = None
         out, _ = packed(q[0], keys, values, ends_q, ends_k, scale=scale, causal="Causal" in name)
         return out[None].view(query.shape)
-    return each(q, k, v, scale=scale, **biases.settings(attn_bias, q.shape[1], k.shape[1]))[0].view(query.shape)
+    return each(q, k, v, scale=scale, **biases.settings(attn_bias, q.shape[1], k.shape[1]))[0].view(
+        query.shape
+    )
