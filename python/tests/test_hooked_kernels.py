@@ -11,7 +11,10 @@ import flashproof.torch as judging  # noqa: E402
 from flashproof.request import session  # noqa: E402
 
 STAND_INS = Path(__file__).parent / "stand_ins"
-PACKAGES = ("flash_attn", "flash_attn_interface", "transformer_engine", "flashinfer", "xformers")
+PACKAGES = (
+    *("flash_attn", "flash_attn_interface", "transformer_engine", "flashinfer", "xformers"),
+    *("vllm", "sgl_kernel"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +161,31 @@ def flash_3_cache():
     )  # fmt: skip
 
 
+def served(package, **settings):
+    """A layer's call in a server: new queries of three sequences on a cache in pages."""
+
+    def call():
+        q, k, v, table, lengths, ends = paged()
+        one = torch.ones(1).expand(3, 2)
+        common = {"q_descale": one, "k_descale": one, "v_descale": one, "causal": True, **settings}
+        if package == "vllm":
+            from vllm.vllm_flash_attn.flash_attn_interface import flash_attn_varlen_func
+
+            return flash_attn_varlen_func(
+                q=q, k=k, v=v, out=torch.empty_like(q), cu_seqlens_q=ends, max_seqlen_q=20,
+                seqused_k=lengths, max_seqlen_k=21, softmax_scale=0.25, window_size=[-1, -1],
+                block_table=table, fa_version=3, num_splits=4, **common,
+            )  # fmt: skip
+        from sgl_kernel.flash_attn import flash_attn_with_kvcache
+
+        return flash_attn_with_kvcache(
+            q=q, k_cache=k, v_cache=v, page_table=table, cache_seqlens=lengths, cu_seqlens_q=ends,
+            cu_seqlens_k_new=ends, max_seqlen_q=20, softmax_scale=0.25, **common,
+        )  # fmt: skip
+
+    return call
+
+
 def engine(kind="causal", order="sbhd", made=None, bias=False, **settings):
     def call():
         from transformer_engine.pytorch import DotProductAttention
@@ -286,6 +314,10 @@ CALLS = {
     "flash 3": flash_3(causal=True, return_attn_probs=True),
     "flash 3, fp8": flash_3(fp8=True),
     "flash 3, cache": flash_3_cache,
+    "vLLM": served("vllm"),
+    "vLLM, sinks": served("vllm", s_aux=torch.tensor([0.5, -1.0, 2.0, 0.0])),
+    "vLLM, ALiBi": served("vllm", alibi_slopes=SLOPES, return_softmax_lse=True),
+    "SGLang": served("sgl"),
     "engine": engine(),
     "engine, to the last key": engine("causal_bottom_right", "bshd"),
     "engine, window": engine(made={"window_size": (5, 0)}),
@@ -356,6 +388,8 @@ FAULTS = [
     ("engine, to the last key", "top-left", "mask-aligned-top-left"),
     ("flash", "kv-head", "wrong-kv-head"),
     ("infer, ragged", "kv-head", "wrong-kv-head"),
+    ("vLLM", "top-left", "mask-aligned-top-left"),
+    ("SGLang", "kv-head", "wrong-kv-head"),
     ("flash, softcap", "softcap", "softcap-ignored"),
     ("infer, heads first", "softcap", "softcap-ignored"),
     ("flash, ALiBi", "alibi", "alibi-sign"),

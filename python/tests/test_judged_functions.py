@@ -88,6 +88,16 @@ def test_arguments_of_other_names_are_mapped_and_defaults_given():
         wrong(*qkv())
 
 
+def test_what_is_written_into_an_argument_is_judged():
+    def into(out, q, k, v, is_causal):
+        out.copy_(my_flash(q, k, v, is_causal=is_causal)[0])
+
+    out = torch.empty_like(qkv()[0])
+    own = judging.judged(into, layout="bshd")
+    assert own(out, *qkv(), True) is None
+    assert own.passed and "causal" in own.calls[0].problem
+
+
 def test_an_argument_that_is_not_known_leaves_a_call_unjudged():
     kernel = judging.Kernel(my_flash, layout="bshd")
     said = "num_warps is given, which is not known"

@@ -42,6 +42,9 @@ _COMMON = {
     "bias": "attn_mask",
     "attn_bias": "attn_mask",
     "sink": "sink",
+    # What is written into an argument.
+    "out": "out",
+    "output": "out",
 }
 #: What an argument may be, or a default be set of.
 WORDS = frozenset((*FLASH_NAMES.values(), *CACHE_NAMES.values(), *_COMMON.values(), "mask", "bias"))
@@ -87,7 +90,7 @@ class Kernel:
         self.function = function
         self.row = Row(
             names={**_names_of(function), **own},
-            without_meaning=FLASH_WITHOUT_MEANING | {"self", *ignore},
+            without_meaning=(FLASH_WITHOUT_MEANING - {"out"}) | {"self", *ignore},
             layout=layout,
             defaults=defaults,
             results=results,

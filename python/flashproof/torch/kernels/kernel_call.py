@@ -52,13 +52,22 @@ class KernelCall:
 
     def output(self, made: Any) -> Tensor:
         """The output, of what the function gave."""
-        out: Tensor = _results(made)[self.row.results.index("out")]
+        out: Tensor = self._results(made)[self.row.results.index("out")]
         return out
+
+    def _results(self, made: Any) -> tuple[Any, ...]:
+        """What the function gave; what it wrote into an argument where it returned nothing."""
+        written = self.words_given.get("out")
+        if made is None and written is not None:
+            return (written.value,)
+        return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
     def viewed(self, made: Any) -> Any:
         """The same, with a node of this call's own behind the output: what comes to it is what the caller brings."""
+        if made is None:
+            return None
         place = self.row.results.index("out")
-        own = list(_results(made))
+        own = list(self._results(made))
         own[place] = own[place].view_as(own[place])
         if not isinstance(made, (tuple, list)):
             return own[0]
@@ -66,7 +75,7 @@ class KernelCall:
 
     def posed(self, made: Any) -> tuple[KernelProblem, dict[str, Tensor]]:
         """The problem, and Q, K, V, the output and the LSE by the names of `audit`; NotJudgedError for what is none."""
-        results = dict(zip(self.row.results, _results(made)))
+        results = dict(zip(self.row.results, self._results(made)))
         out = results["out"]
         if not isinstance(out, torch.Tensor):
             raise NotJudgedError(f"its output is a {type(out).__name__}, no tensor")
@@ -94,10 +103,6 @@ class KernelCall:
             # Of rows with keys −∞ is as wrong.
             lse = torch.where(lse == torch.inf, -torch.inf, lse)
         return lse
-
-
-def _results(made: Any) -> tuple[Any, ...]:
-    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
 def _is_differentiable(value: Any) -> bool:

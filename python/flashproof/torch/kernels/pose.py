@@ -57,7 +57,7 @@ def pose(words: Words, row: Row, out: Tensor) -> KernelProblem:
     check_tensor("its output", out)
     words = _with_new_keys(words)
     words, take_output = _as_audited(words, row)
-    features = _features(words)
+    features = _features(words, row)
     tensors = {name: words[name].tensor for name in ("q", "k", "v")}
     score = _score(words)
     score, features = _aligned(words, score, features, _Sizes(words, tensors, row))
@@ -122,12 +122,15 @@ def _with_batch(x: Tensor, dims: int, layout: str) -> Tensor:
     return x[None]
 
 
-def _features(words: Words) -> dict[str, Tensor]:
+def _features(words: Words, row: Row) -> dict[str, Tensor]:
     """The further tensors of the problem."""
     found = {}
     for name in _FEATURES:
         given = words.get(name)
         if given is None:
+            continue
+        is_factor = name.endswith("_descale") and row.has_factors_of_8_bits_alone
+        if is_factor and words[name[0]].value.dtype.itemsize > 1:
             continue
         value = given.value
         if not is_tensor(value):

@@ -34,6 +34,8 @@ class Row:
     has_lse_of_empty_rows: bool = False
     #: ALiBi under a causal mask goes without the row's own term, and so does the LSE.
     leaves_out_alibi_of_rows: bool = False
+    #: Factors of what has more than 8 bits are not read.
+    has_factors_of_8_bits_alone: bool = False
     #: How it computes with inputs of 8 bits.
     premises_of_8_bits: Premises = "fused"
     #: What else is to be read of a call, by which its words change; NotJudgedError for what is no problem.

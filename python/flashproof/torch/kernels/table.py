@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from . import flashinfer, transformer_engine
 from .row import Row
@@ -64,8 +65,10 @@ _FLASH_2 = _flash(
     results=("out", "lse", None), has_lse_of_empty_rows=True, leaves_out_alibi_of_rows=True
 )
 _FLASH_2_CACHE = _flash(CACHE_NAMES, has_lse_of_empty_rows=True, leaves_out_alibi_of_rows=True)
-_FLASH_3 = _flash(premises_of_8_bits="fa3-fp8")
-_FLASH_3_CACHE = _flash(CACHE_NAMES, premises_of_8_bits="fa3-fp8")
+_FLASH_3 = _flash(premises_of_8_bits="fa3-fp8", has_factors_of_8_bits_alone=True)
+_FLASH_3_CACHE = _flash(CACHE_NAMES, premises_of_8_bits="fa3-fp8", has_factors_of_8_bits_alone=True)
+#: vLLM's own copy of both: what either of them leaves out counts.
+_FLASH_2_OR_3 = replace(_FLASH_3, has_lse_of_empty_rows=True, leaves_out_alibi_of_rows=True)
 _XFORMERS_NAMES = {
     "query": "q",
     "key": "k",
@@ -102,8 +105,8 @@ _WRAPPED = _flashinfer(flashinfer.read_wrapped, plan="plan")
 _DECODE = _flashinfer(flashinfer.read_decode, plan="plan")
 
 #: By module and name, methods as `Class.method`. Facts: the signatures of flash_attn 2.0 to 2.8, of FlashAttention-3's
-#: flash_attn_interface and FlashAttention-4's flash_attn.cute, of Transformer Engine 1.0 to 2.8, FlashInfer 0.2 to 0.6, and xformers
-#: 0.0.20 to 0.0.35.
+#: flash_attn_interface and FlashAttention-4's flash_attn.cute, of vLLM's and SGLang's copies, of Transformer Engine 1.0 to 2.8,
+#: FlashInfer 0.2 to 0.6, and xformers 0.0.20 to 0.0.35.
 PUBLIC_KERNELS: Mapping[str, Mapping[str, Row]] = {
     "flash_attn.flash_attn_interface": {
         **dict.fromkeys(
@@ -122,6 +125,11 @@ PUBLIC_KERNELS: Mapping[str, Mapping[str, Row]] = {
     "flash_attn.cute.interface": {
         "flash_attn_func": _FLASH_3,
         "flash_attn_varlen_func": _FLASH_3,
+    },
+    "vllm.vllm_flash_attn.flash_attn_interface": {"flash_attn_varlen_func": _FLASH_2_OR_3},
+    "sgl_kernel.flash_attn": {
+        "flash_attn_varlen_func": _FLASH_3,
+        "flash_attn_with_kvcache": _FLASH_3_CACHE,
     },
     "transformer_engine.pytorch": {
         "DotProductAttention.forward": Row(
