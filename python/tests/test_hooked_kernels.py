@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 import flashproof.torch as judging  # noqa: E402
 from flashproof.request import session  # noqa: E402
+from flashproof.torch import calls  # noqa: E402
 
 STAND_INS = Path(__file__).parent / "stand_ins"
 PACKAGES = (
@@ -582,3 +583,36 @@ def test_what_a_judged_kernel_calls_is_part_of_it(libraries, monkeypatch):
     with pytest.warns(judging.NotJudgedWarning), judging.judged_attention() as judged:
         flash(dropout_p=0.1)()
     assert [one.report is None for one in judged.calls] == [True, False]
+
+
+@pytest.mark.parametrize("fault", [None, "scale"])
+@pytest.mark.parametrize("case", ["flash, causal window", "flash, softcap", "with LSE"])
+def test_plain_calls_on_a_gpu_are_judged_where_they_lie(libraries, monkeypatch, case, fault):
+    libraries.now = fault
+    monkeypatch.setattr(calls, "lies_on_device", lambda x: True)
+    call = CALLS.get(case, flash(causal=True, return_attn_probs=True))
+    with judging.judged_attention(on_fail="report") as judged:
+        call()
+    assert judged.judged == 1 and judged.passed == (fault is None), judged.text
+    assert "Judged on cpu" in judged.calls[0].report.text
+
+
+@pytest.mark.parametrize("fault", [None, "top-left"])
+def test_the_recipe_for_a_kernel_that_writes_into_an_argument(libraries, fault):
+    from vllm.v1.attention.ops import triton_unified_attention as ops
+
+    libraries.now = fault
+    q, k, v, table, lengths, ends = paged()
+    segments = ["seq_threshold_3D", "num_par_softmax_segments"]
+    segments += [f"softmax_segm_{name}" for name in ("output", "max", "expsum")]
+    kernel = judging.Kernel(ops.unified_attention, layout="bshd", ignore=segments)
+    one = torch.ones(1).expand(3, 2)
+    with judging.judged_attention(functions=[kernel], on_fail="report") as judged:
+        ops.unified_attention(
+            q=q, k=k, v=v, out=torch.empty_like(q), cu_seqlens_q=ends, max_seqlen_q=20,
+            seqused_k=lengths, max_seqlen_k=21, softmax_scale=0.25, causal=True, window_size=(-1, -1),
+            block_table=table, softcap=0, q_descale=None, k_descale=one, v_descale=one,
+            seq_threshold_3D=8, softmax_segm_output=torch.empty(3),
+        )  # fmt: skip
+    assert judged.judged == 1, judged.text
+    assert judged.passed == (fault is None), judged.text

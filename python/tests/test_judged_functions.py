@@ -98,6 +98,74 @@ def test_what_is_written_into_an_argument_is_judged():
     assert own.passed and "causal" in own.calls[0].problem
 
 
+def test_a_causal_mask_may_begin_at_the_first_key():
+    own = judging.judged(
+        lambda q, k, v: attend(q, k, v, is_causal=True), causal=True, from_first=True
+    )
+    q, k, v = (x.transpose(1, 2) for x in qkv(keys=30))
+    own(q, k, v)
+    assert own.passed
+    other = judging.judged(lambda q, k, v: attend(q, k, v, is_causal=True), causal=True)
+    with pytest.raises(AssertionError, match="top left"):
+        other(q, k, v)
+
+
+def test_sequences_may_begin_at_the_first_key_each():
+    def packed(q, k, v, cu_seqlens_q, cu_seqlens_k):
+        made = []
+        for i in range(len(cu_seqlens_q) - 1):
+            rows, keys = slice(*cu_seqlens_q[i : i + 2]), slice(*cu_seqlens_k[i : i + 2])
+            one = (x.transpose(0, 1) for x in (q[rows], k[keys], v[keys]))
+            made.append(attend(*one, is_causal=True).transpose(0, 1))
+        return torch.cat(made)
+
+    ends = torch.tensor([0, 9, 10, 30]).int(), torch.tensor([0, 14, 27, 60]).int()
+    tensors = [draw(rows, 2, 16, seed=i) for i, rows in enumerate((30, 60, 60))]
+    own = judging.judged(packed, causal=True, from_first=True)
+    own(*tensors, *ends)
+    assert own.passed and "mask [1, 1, 20, 33]" in own.calls[0].problem
+    other = judging.judged(packed, causal=True, on_fail="report")
+    other(*tensors, *ends)
+    assert not other.passed and other.judged == 1
+
+
+class Attends(torch.nn.Module):
+    """A module whose method is named as a function to judge."""
+
+    def forward(self, q, k, v, scale=None, dense=True):
+        return attend(q, k, v, scale=scale)
+
+
+def test_methods_of_classes_are_hooked():
+    module, inputs = Attends(), [x.transpose(1, 2) for x in qkv()]
+    own = Attends.forward
+    with judging.judged_attention(functions=[Attends.forward]) as judged:
+        module(*inputs)
+    assert judged.judged == 1 == len(judged.calls) and Attends.forward is own
+    with pytest.raises(ValueError, match="method of one object; give that of its class"):
+        judging.Kernel(module.forward)
+    # A flag that is set by default is known no better where it is not.
+    with judging.judged_attention(functions=[Attends.forward], on_fail="report") as judged:
+        module(*inputs, dense=False)
+    assert "dense is given" in judged.calls[0].not_judged
+
+
+def test_packed_tensors_of_another_order_are_not_judged():
+    own = judging.judged(lambda qkv: qkv[:, :, :, 0], layout="bshd", on_fail="report")
+    own(draw(2, 20, 4, 3, 16))
+    assert "qkv has [2, 20, 4, 3, 16], not [..., 3, heads, dim]" in own.calls[0].not_judged
+
+
+def test_calls_that_are_compiled_are_counted():
+    compiled = torch.compile(
+        lambda q, k, v: 2 * my_flash(q, k, v)[0], backend="aot_eager", fullgraph=True
+    )
+    kernel = judging.Kernel(my_flash, **KERNEL)
+    with judging.judged_attention(functions=[kernel], on_fail="report") as judged:
+        compiled(*qkv())
+    assert judged.judged == 0 and judged.compiled >= 1
+
+
 def test_an_argument_that_is_not_known_leaves_a_call_unjudged():
     kernel = judging.Kernel(my_flash, layout="bshd")
     said = "num_warps is given, which is not known"
@@ -226,6 +294,7 @@ def test_a_loop_raises_where_it_is_asked_to_and_judges_by_samples_of_rows():
     sampled = judging.judged(my_flash, settings={"rows": 16}, **KERNEL)
     sampled(*qkv())
     assert "in 16 sampled rows of 160" in sampled.calls[0].report.sentence
+    assert "rounding explains in a sample of 16 rows of each at most." in sampled.text
 
 
 def test_whatever_becomes_of_the_judge_a_loop_goes_on(monkeypatch):

@@ -192,6 +192,10 @@ class JudgedAttentionCalls(JudgedCalls):
             if self._on_fail == "report":
                 print("flashproof:", *told_failure(said), sep="\n", file=sys.stderr)
 
+    def _scope(self) -> str:
+        rows = self._settings.get("rows")
+        return "" if rows in (None, "all") else f" in a sample of {rows} rows of each at most"
+
     def _begin(self) -> None:
         """Begin a context."""
         self._began = time.perf_counter()

@@ -153,7 +153,12 @@ class JudgedCalls:
         with_gradients = f", with {gradients} gradients" if gradients > 0 else ""
         accepted = len(self.accepted)
         but = f", but for a known weakness of {accepted}" if accepted > 0 else ""
-        return f"PASS: {count} of {self._kind}{with_gradients}, within what rounding explains{but}."
+        explained = f"within what rounding explains{self._scope()}{but}"
+        return f"PASS: {count} of {self._kind}{with_gradients}, {explained}."
+
+    def _scope(self) -> str:
+        """What of each call was judged, where that is not all."""
+        return ""
 
     def _failure_lines(self) -> list[str]:
         return [line for one in self.failures for line in ("", *told_failure(one))]

@@ -74,17 +74,17 @@ def bound_arguments(
     return values, defaults
 
 
-def is_unset(value: Any) -> bool:
-    """Whether an argument is one that is not there, or a flag that is not set."""
-    return value is None or value is False
+_SIMPLE = (bool, int, float, str, tuple)
 
 
-def is_usual(value: Any, default: Any) -> bool:
-    """Whether an argument has the function's own default: what an unknown one may have."""
-    if is_unset(value) or value is default:
+def is_usual(name: str, value: Any, defaults: Mapping[str, Any]) -> bool:
+    """Whether an argument has the function's own default, or is not set where it has none: what an unknown one may have."""
+    default = defaults.get(name)
+    if value is None or value is False:
+        return default is None or default is False
+    if value is default:
         return True
-    simple = (bool, int, float, str, tuple)
-    return isinstance(value, simple) and type(value) is type(default) and value == default
+    return isinstance(value, _SIMPLE) and type(value) is type(default) and value == default
 
 
 def read_words(
@@ -100,7 +100,7 @@ def read_words(
             continue
         word = names.get(name)
         if word is None:
-            if not is_usual(value, defaults.get(name)):
+            if not is_usual(name, value, defaults):
                 raise NotJudgedError(f"{name} is given, which is not known here")
         elif value is not None:
             if word in words:

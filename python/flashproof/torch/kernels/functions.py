@@ -47,7 +47,8 @@ _COMMON = {
     "output": "out",
 }
 #: What an argument may be, or a default be set of.
-WORDS = frozenset((*FLASH_NAMES.values(), *CACHE_NAMES.values(), *_COMMON.values(), "mask", "bias"))
+_FURTHER = ("mask", "bias", "from_first")
+WORDS = frozenset((*FLASH_NAMES.values(), *CACHE_NAMES.values(), *_COMMON.values(), *_FURTHER))
 
 
 class Kernel:
@@ -75,6 +76,9 @@ class Kernel:
         """
         if not callable(function):
             raise TypeError(f"function is {function!r}; give one")
+        if inspect.ismethod(function):
+            name = function.__qualname__
+            raise ValueError(f"{name} is the method of one object; give that of its class")
         if layout not in ("bhsd", "bshd", "sbhd"):
             raise ValueError(f"layout is {layout!r}; give 'bhsd', 'bshd' or 'sbhd'")
         if "out" not in results or any(one not in ("out", "lse", None) for one in results):

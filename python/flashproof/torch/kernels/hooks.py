@@ -61,7 +61,8 @@ class KernelHooks:
         """Hook what is there; packages that are imported from now on as they are."""
         self._is_active = True
         for kernel in self._own:
-            self._add(kernel.function, self._hooked(kernel.function, kernel.name, kernel.row, None))
+            function, place = kernel.function, _class_of(kernel.function)
+            self._add(function, self._hooked(function, kernel.name, kernel.row, place), place)
             self._names.append(kernel.name)
         for path in PUBLIC_KERNELS:
             module = sys.modules.get(path)
@@ -73,7 +74,8 @@ class KernelHooks:
     def end(self) -> None:
         """Put everything back, in modules that were imported within too."""
         self._is_active = False
-        sys.meta_path.remove(self._finder)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         replace_everywhere([(hook, old) for old, hook, owner in self._hooks if owner is None])
         for old, _, owner in self._hooks:
             if owner is not None:
@@ -134,11 +136,13 @@ class KernelHooks:
 
         def call(*args: Any, **given: Any) -> Any:
             __tracebackhide__ = True
+            # torch.compile traces this; what it counts is counted whenever the graph runs.
+            if torch.compiler.is_compiling():
+                if self._is_active:
+                    self._owner.compiled += 1
+                return function(*args, **given)
             # What outlives the context is as it was.
             if not self._is_active or self.is_within:
-                return function(*args, **given)
-            if torch.compiler.is_compiling():
-                self._owner.compiled += 1
                 return function(*args, **given)
 
             def read() -> KernelCall:
@@ -176,6 +180,17 @@ def _as_kernel(one: Any) -> Kernel:
     return Kernel(one)
 
 
+def _class_of(function: Any) -> tuple[type, str] | None:
+    """The class that a function is a method of, and its name there; None for one of a module."""
+    owner: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    *path, name = getattr(function, "__qualname__", "").split(".")
+    for one in path:
+        owner = getattr(owner, one, None)
+    if not path or not isinstance(owner, type) or vars(owner).get(name) is not function:
+        return None
+    return owner, name
+
+
 def _copied_plan(
     plan: Callable[..., Any], args: Sequence[Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -210,20 +225,32 @@ class _Finder(importlib.abc.MetaPathFinder):
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                _tell(spec.loader, self._on_import)
-                return spec
             if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Telling(spec.loader, self._on_import)
                 return spec
         return None
 
 
-def _tell(loader: Any, on_import: Callable[[ModuleType], None]) -> None:
-    """Make a loader call `on_import` with the module that it has carried out."""
-    carry_out = loader.exec_module
+class _Telling(importlib.abc.Loader):
+    """A loader that calls `on_import` with the module that it has carried out, and gives way to its own then."""
 
-    def exec_module(module: ModuleType) -> None:
-        carry_out(module)
-        on_import(module)
+    def __init__(self, loader: Any, on_import: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._on_import = on_import
 
-    loader.exec_module = exec_module
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """What the loader makes."""
+        made: ModuleType | None = self._loader.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Carry the module out as the loader does, and tell."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._on_import(module)

@@ -35,6 +35,11 @@ def unpacked(words: Words) -> Words:
         if given is None:
             continue
         # [..., 3, heads, dim]
+        shape = given.take(given.value).shape
+        if len(shape) < 3 or shape[-3] != len(names):
+            raise NotJudgedError(
+                f"{given.argument or packed} has {list(shape)}, not [..., {len(names)}, heads, dim]"
+            )
         for place, name in enumerate(names):
             found[name] = given.then(functools.partial(torch.select, dim=-3, index=place))
     lengths = found.pop("cu_seqlens", None)
