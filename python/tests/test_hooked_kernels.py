@@ -198,6 +198,9 @@ def engine(kind="causal", order="sbhd", made=None, bias=False, **settings):
             q, k, v, ends_q, ends_k, *_ = packed()
             return module(q, k, v, cu_seqlens_q=ends_q, cu_seqlens_kv=ends_k)
         given = dict(settings)
+        if "padding" in kind:
+            given["cu_seqlens_q"] = torch.tensor([0, 11, 31], dtype=torch.int32)
+            given["cu_seqlens_kv"] = torch.tensor([0, 25, 57], dtype=torch.int32)
         if kind == "arbitrary":
             given["attention_mask"] = draw(1, 1, 20, 32, seed=8) > 0.5
         if bias:
@@ -325,6 +328,8 @@ CALLS = {
     "engine, arbitrary": engine("arbitrary"),
     "engine, bias": engine("no_mask", bias=True),
     "engine, scale": engine(made={"softmax_scale": 0.4}),
+    "engine, padded": engine("padding", "bshd"),
+    "engine, padded, causal": engine("padding_causal", "bshd"),
     "engine, sequences": engine("padding_causal_bottom_right", "thd"),
     "infer": infer_single(causal=True, return_lse=True),
     "infer, heads first": infer_single(layout="HND", window_left=5, logits_soft_cap=3.0),

@@ -39,6 +39,8 @@ class DotProductAttention(torch.nn.Module):
             return out.flatten(-2)
         if order == "sbhd":
             q, k, v = (x.transpose(0, 1) for x in (q, k, v))
+        if "padding" in kind:
+            return self._padded(q, k, v, cu_seqlens_q.diff(), cu_seqlens_kv.diff(), kind, beside)
         if kind == "causal":
             beside["mask"] = from_first(q.shape[1], k.shape[1], window)
         elif kind == "arbitrary":
@@ -49,4 +51,13 @@ class DotProductAttention(torch.nn.Module):
             beside["bias"] = core_attention_bias[0]
         out = torch.stack([attend(*one, **beside)[0] for one in zip(q, k, v)]).to(q.dtype)
         out = out.transpose(0, 1) if order == "sbhd" else out
+        return out.flatten(-2)
+
+    def _padded(self, q, k, v, rows, keys, kind, beside):
+        """Sequences of their own lengths, each in a row of the batch."""
+        out = torch.zeros_like(q)
+        for i in range(len(q)):
+            one = [x[i, :n] for x, n in ((q, rows[i]), (k, keys[i]), (v, keys[i]))]
+            seen = from_first(rows[i], keys[i], (-1, -1)) if kind == "padding_causal" else None
+            out[i, : rows[i]] = attend(*one, mask=seen, **beside)[0]
         return out.flatten(-2)
