@@ -152,6 +152,15 @@ def flash_3(fp8=False, **settings):
     return call
 
 
+def flash_4(**settings):
+    def call():
+        from flash_attn.cute.interface import flash_attn_func
+
+        return flash_attn_func(*qkv(), **settings)
+
+    return call
+
+
 def flash_3_cache():
     import flash_attn_interface
 
@@ -318,6 +327,10 @@ CALLS = {
     "flash 3": flash_3(causal=True, return_attn_probs=True),
     "flash 3, fp8": flash_3(fp8=True),
     "flash 3, cache": flash_3_cache,
+    "flash 4": flash_4(causal=True, return_lse=True),
+    "flash 4, window": flash_4(window_size=(5, None)),
+    "flash 4, no window": flash_4(window_size=(-1, 0)),
+    "flash 4, sink": flash_4(learnable_sink=torch.tensor([0.5, -1.0, 2.0, 0.0])),
     "vLLM": served("vllm"),
     "vLLM, sinks": served("vllm", s_aux=torch.tensor([0.5, -1.0, 2.0, 0.0])),
     "vLLM, ALiBi": served("vllm", alibi_slopes=SLOPES, return_softmax_lse=True),
@@ -512,6 +525,7 @@ UNJUDGED = {
     "rotary_cos is given": flash_cache(cache_seqlens=9, rotary_cos=draw(9, 4)),
     "qv is given, which": flash_3(qv=draw(2, 20, 4, 16)),
     "attention_chunk is given": flash_3(attention_chunk=8),
+    "window_size is (-2, 5)": flash_4(window_size=(-2, 5)),
     "attn_bias is a PagedBlock": memory_efficient(
         "PagedBlockDiagonalGappyKeysMask", sequences=True
     ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from . import flashinfer, transformer_engine
+from .flash_attention_4 import read_window
 from .row import Row
 from .xformers_bias import read_bias
 
@@ -67,6 +68,7 @@ _FLASH_2 = _flash(
 _FLASH_2_CACHE = _flash(CACHE_NAMES, has_lse_of_empty_rows=True, leaves_out_alibi_of_rows=True)
 _FLASH_3 = _flash(premises_of_8_bits="fa3-fp8", has_factors_of_8_bits_alone=True)
 _FLASH_3_CACHE = _flash(CACHE_NAMES, premises_of_8_bits="fa3-fp8", has_factors_of_8_bits_alone=True)
+_FLASH_4 = _flash(adapt=read_window)
 #: vLLM's own copy of both: what either of them leaves out counts.
 _FLASH_2_OR_3 = replace(_FLASH_3, has_lse_of_empty_rows=True, leaves_out_alibi_of_rows=True)
 _XFORMERS_NAMES = {
@@ -123,8 +125,8 @@ PUBLIC_KERNELS: Mapping[str, Mapping[str, Row]] = {
         "flash_attn_with_kvcache": _FLASH_3_CACHE,
     },
     "flash_attn.cute.interface": {
-        "flash_attn_func": _FLASH_3,
-        "flash_attn_varlen_func": _FLASH_3,
+        "flash_attn_func": _FLASH_4,
+        "flash_attn_varlen_func": _FLASH_4,
     },
     "vllm.vllm_flash_attn.flash_attn_interface": {"flash_attn_varlen_func": _FLASH_2_OR_3},
     "sgl_kernel.flash_attn": {
