@@ -285,6 +285,16 @@ def test_one_call_of_each_so_many_is_judged_and_a_loop_goes_on(capsys):
     assert again.returncode == 1 and again.stdout.startswith(b"FAIL: ")
 
 
+def test_a_loop_that_is_interrupted_tells_what_was_found(capsys):
+    inputs = [x.transpose(1, 2) for x in qkv()]
+    with pytest.raises(KeyboardInterrupt), judging.judged_attention(every=5):
+        for _ in range(7):
+            attend(*inputs)
+        raise KeyboardInterrupt
+    said = capsys.readouterr().err
+    assert said.startswith("flashproof: PASS: ") and "Calls: 7 seen, " in said
+
+
 def test_a_loop_raises_where_it_is_asked_to_and_judges_by_samples_of_rows():
     own = judging.judged(damaged_at({0}), every=10, on_fail="raise", layout="bshd")
     with pytest.raises(AssertionError, match="FAIL: "):

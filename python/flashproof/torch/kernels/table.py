@@ -106,9 +106,9 @@ _SINGLE = _flashinfer(flashinfer.read_single)
 _WRAPPED = _flashinfer(flashinfer.read_wrapped, plan="plan")
 _DECODE = _flashinfer(flashinfer.read_decode, plan="plan")
 
-#: By module and name, methods as `Class.method`. Facts: the signatures of flash_attn 2.0 to 2.8, of FlashAttention-3's
-#: flash_attn_interface and FlashAttention-4's flash_attn.cute, of vLLM's and SGLang's copies, of Transformer Engine 1.0 to 2.8,
-#: FlashInfer 0.2 to 0.6, and xformers 0.0.20 to 0.0.35.
+#: By module and name, methods as `Class.method`. Facts: the signatures of flash_attn 2.8, of FlashAttention-3's flash_attn_interface and
+#: FlashAttention-4's flash_attn.cute, of vLLM's and SGLang's copies, of Transformer Engine 2.20, FlashInfer 0.6.18 and xformers 0.0.35,
+#: in their repositories of August 2026.
 PUBLIC_KERNELS: Mapping[str, Mapping[str, Row]] = {
     "flash_attn.flash_attn_interface": {
         **dict.fromkeys(

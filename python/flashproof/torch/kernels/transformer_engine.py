@@ -40,7 +40,7 @@ def read_attention(words: Words) -> None:
     """
     Put what a call and its module ask for in their place. NotJudgedError for what is not known here.
 
-    Facts: Transformer Engine 1.0 to 2.8, `DotProductAttention` and `check_set_window_size`.
+    Facts: `DotProductAttention` and `check_set_window_size` of Transformer Engine 2.20.
     """
     module = words["module"].value
     _check_module(module)

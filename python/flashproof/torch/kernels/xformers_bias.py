@@ -15,7 +15,7 @@ def read_bias(words: Words) -> None:
     """
     Put what `attn_bias` asks for in its place. NotJudgedError for a class that is not known here.
 
-    Facts: the classes of xformers 0.0.20 to 0.0.35 (`xformers.ops.fmha.attn_bias`).
+    Facts: the classes of `xformers.ops.fmha.attn_bias`, xformers 0.0.35.
     """
     _read_sizes(words)
     given = words.pop("attn_bias", None)
