@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import flashproof.torch as judging  # noqa: E402
-from flashproof.request import session  # noqa: E402
+from flashproof.audits import keep_failure  # noqa: E402
+from flashproof.request import Request, session  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 from flashproof.torch.sampling import Sampling  # noqa: E402
 
@@ -325,6 +326,22 @@ def test_no_more_than_a_few_problems_are_kept_of_a_loop(kept):
         own(*qkv())
     assert len(own.failures) == 12 and len(list(kept.iterdir())) == 8
     assert own.text.count("Again: ") == 8
+
+
+def test_a_file_that_another_process_has_just_begun_is_left_alone(kept, monkeypatch):
+    found = Request._unused
+
+    def raced(self, folder, suffix):
+        path = found(self, folder, suffix)
+        if not any(folder.iterdir()):
+            path.write_text("another process's")
+        return path
+
+    monkeypatch.setattr(Request, "_unused", raced)
+    x = draw(1, 1, 4, 8)
+    command = keep_failure({"q": x, "k": x, "v": x, "out": x}, {})
+    first, second = sorted(kept.iterdir())
+    assert first.read_text() == "another process's" and str(second) in command
 
 
 def test_calls_that_wait_for_a_backward_pass_do_not_pile_up():
