@@ -82,9 +82,9 @@ def audit(
     return request.report_and_keep(keep)
 
 
-def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
+def verdict_on(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     """
-    `audit` of Q, K, V, `out` and `lse` by name, which keeps a problem that fails in the session's folder.
+    `audit` of Q, K, V, `out` and `lse` by name.
 
     PyTorch gives the pass of its own tensors on the CPU, where it can and no page of every audit is asked for.
     """
@@ -93,7 +93,13 @@ def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     found = None if session.html is not None else pass_by_torch(outputs, given)
     if isinstance(found, Report):
         return found
-    return _request(outputs, given, "assert_attention", AuditArguments).report_or_keep()
+    return _request(outputs, given, "assert_attention", AuditArguments).report()
+
+
+def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
+    """`verdict_on`, which keeps a problem that fails in the session's folder."""
+    report = verdict_on(outputs, given)
+    return report if report.passed else replace(report, command=keep_failure(outputs, given))
 
 
 def keep_failure(outputs: Mapping[str, Any], given: AuditArguments) -> str:

@@ -98,7 +98,15 @@ class Request:
 
     def keep_failure(self) -> str:
         """Keep the problem in the session's folder; the command that judges it again."""
-        return self.keep(self._unused(session.failures, ".safetensors"))
+        # Of several processes, as those of one training, each has files of its own.
+        session.failures.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = self._unused(session.failures, ".safetensors")
+            try:
+                path.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return self.keep(path)
 
     def keep(self, path: Path) -> str:
         """Keep the problem in a file; the command that judges it again."""

@@ -1,52 +1,20 @@
-"""One call of `scaled_dot_product_attention`, what backward gives of it, and the verdict on both."""
+"""A call of attention, what backward gives of it, and the verdict on both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
-from ..arguments import AuditArguments, JudgingArguments, ProblemArguments
-from ..audits import audit, audit_on_device, judge_and_keep, keep_failure
+from ..arguments import AuditArguments, JudgingArguments, ProblemArguments, ScoreArguments
+from ..audits import audit, audit_on_device, keep_failure, verdict_on
 from ..dump import Premises
 from ..report import Report
 from .backward import Backward
-from .problem import NotJudgedError, Problem, SdpaArguments, as_posed, check_call, pose
+from .problem import SdpaArguments, as_posed, check_call, pose
 from .verdicts import JudgedCall
-
-#: Gradients by the tensor that each is of, and that tensor by PyTorch's name.
-GRADIENTS = {"query": "dq", "key": "dk", "value": "dv", "attn_mask": "dbias"}
-
-
-def watch_inputs(watched: Backward, call: SdpaArguments) -> SdpaArguments:
-    """The call with tensors whose gradients `watched` meets."""
-    views = {
-        name: watched.watch_input(GRADIENTS[name], one)
-        for name, one in call.tensors().items()
-        if one.requires_grad
-    }
-    return replace(call, **views)
-
-
-def chosen_premises(call: SdpaArguments) -> Premises:
-    """How the backend computes that PyTorch chooses for a call: its math backend in the inputs' format, or a fused kernel."""
-    choose = getattr(torch, "_fused_sdp_choice", None)
-    if choose is None:
-        return "fused"
-    beside = {"scale": call.scale, "enable_gqa": call.enable_gqa}
-    mask = call.attn_mask
-    choice = choose(
-        call.query, call.key, call.value, mask, call.dropout_p, call.is_causal, **beside
-    )
-    if choice != torch.nn.attention.SDPBackend.MATH.value:
-        return "fused"
-    # Of short formats it makes fp32 first, unless it was told not to.
-    is_short = call.query.dtype in (torch.bfloat16, torch.float16)
-    may_reduce = getattr(torch.backends.cuda, "fp16_bf16_reduction_math_sdp_allowed", None)
-    return "fused" if is_short and may_reduce is not None and not may_reduce() else "torch-math"
 
 
 def audit_call(
@@ -72,38 +40,44 @@ def audit_call(
     return audit(**given, **asked)
 
 
+class Posed(Protocol):
+    """A call as a problem of `audit`."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Further words of `flashproof audit`."""
+
+    def words(self) -> str:
+        """The problem in a few words."""
+
+    def cloned(self) -> Posed:
+        """The same with tensors of its own."""
+
+    def arguments(self) -> ProblemArguments:
+        """What `audit` takes besides Q, K, V and outputs."""
+
+    def gradients(
+        self, given: Tensor, found: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], list[str]]:
+        """dO and the gradients of those that a backward pass gave, as `audit` takes them, and why others are left out."""
+
+    def on_device(
+        self, *, has_gradients: bool = False
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
+        """Q, K and V for `audit_on_device`, and what it takes besides; None where it takes no such problem."""
+
+
 @dataclass
 class RecordedCall:
     """A call that was carried out, with all that its verdict needs."""
 
     said: JudgedCall
-    problem: Problem
-    out: Tensor
-    backward: Backward | None
+    problem: Posed
+    #: Q, K, V, the output and the LSE, by the names of `audit`.
+    outputs: Mapping[str, Tensor]
     premises: Premises | None
-
-    @staticmethod
-    def of(
-        said: JudgedCall,
-        call: SdpaArguments,
-        out: Tensor,
-        backward: Backward | None,
-        premises: Premises | None,
-    ) -> RecordedCall:
-        """The record; NotJudgedError where the call is not judged. With `backward` tensors are copied, for what follows may change them."""
-        problem = pose(call)
-        said.problem = problem.words()
-        if out.dtype != call.query.dtype:
-            raise NotJudgedError(f"the output is {out.dtype} of inputs in {call.query.dtype}")
-        shaped = as_posed(out.detach(), problem)
-        if backward is not None:
-            names = ("q", "k", "v", "mask", "bias")
-            own = {name: getattr(problem, name) for name in names}
-            problem = replace(
-                problem, **{name: one.clone() for name, one in own.items() if one is not None}
-            )
-            shaped = shaped.clone()
-        return RecordedCall(said, problem, shaped, backward, premises)
+    backward: Backward | None = None
+    _asked: AuditArguments = field(default_factory=lambda: AuditArguments())
 
     def judge(self, settings: JudgingArguments) -> None:
         """Say in `said` what comes of it."""
@@ -126,6 +100,10 @@ class RecordedCall:
         self.said.report = report
         self.said.gradients = tuple(name for name in gradients if name != "dout")
 
+    def keep(self) -> str:
+        """Keep what was judged in the session's folder; the command that judges it again."""
+        return keep_failure(self.outputs, self._asked)
+
     def _gradients(self) -> Mapping[str, Tensor]:
         """dO and the gradients to be judged, in the problem's sizes; none where there are none, for which `said` has a reason."""
         watched = self.backward
@@ -134,39 +112,40 @@ class RecordedCall:
         if "dout" not in watched.given:
             self.said.gradients_not_judged = "no backward pass came through"
             return {}
-        problem, reasons = self.problem, []
-        found = {"dout": as_posed(watched.given["dout"], problem)}
-        shapes = {"dq": problem.q, "dk": problem.k, "dv": problem.v, "dbias": problem.bias}
-        for name, grad in watched.found.items():
-            like = shapes[name]
-            if name[1:] in problem.repeated:
-                reasons.append(f"{name} is a sum over what {name[1:].upper()} is repeated for")
-            elif like is None or grad.numel() != like.numel():
-                reasons.append(f"{name} has {list(grad.shape)}")
-            else:
-                found[name] = grad.reshape(like.shape)
-        if watched.runs > 1:
-            reasons.append(f"backward ran {watched.runs} times, of which the first is judged")
+        found, reasons = self.problem.gradients(watched.given["dout"], watched.found)
         if reasons:
             self.said.gradients_not_judged = "; ".join(reasons)
         return found if len(found) > 1 else {}
 
     def _report(self, settings: JudgingArguments, gradients: Mapping[str, Tensor]) -> Report:
-        problem = self.problem
-        outputs = {"q": problem.q, "k": problem.k, "v": problem.v, "out": self.out}
-        given: AuditArguments = {**settings, **problem.arguments(), **gradients}  # type: ignore[typeddict-item]
+        """The report, by PyTorch where the tensors lie if that can, else by the command line."""
+        given: AuditArguments = {**settings, **self.problem.arguments(), **gradients}  # type: ignore[typeddict-item]
         given["premises"] = self.premises
-        plain = problem.on_device() if self.premises == "fused" else None
-        # Keys that no query sees are left out there, and so would be their gradients.
-        if plain is not None and gradients and plain[0][1] is not problem.k:
-            plain = None
+        own = self.problem.options
+        if own:
+            given["options"] = [*own, *(settings.get("options") or ())]
+        self._asked = given
         asked = {name for name, value in settings.items() if value is not None}
-        if plain is None or not lies_on_device(problem.q) or asked - {"false_alarm_rate"}:
-            return judge_and_keep(outputs, given)
+        is_plain = self.premises == "fused" and not own and not asked - {"false_alarm_rate"}
+        q = self.outputs["q"]
+        plain = self.problem.on_device(has_gradients=bool(gradients)) if is_plain else None
+        if plain is None or not lies_on_device(q):
+            return verdict_on(self.outputs, given)
         tensors, score = plain
         rate = settings.get("false_alarm_rate") or 1e-9
-        report = audit_on_device(*tensors, self.out, false_alarm_rate=rate, **gradients, **score)
-        return report if report.passed else replace(report, command=keep_failure(outputs, given))
+        others = {name: _heads_first(x, given) for name, x in gradients.items()}
+        out = _heads_first(self.outputs["out"], given)
+        lse = self.outputs.get("lse")
+        try:
+            return audit_on_device(*tensors, out, lse, false_alarm_rate=rate, **others, **score)
+        except ValueError:
+            # What it does not take the command line may, and tells what it is if not.
+            return verdict_on(self.outputs, given)
+
+
+def _heads_first(x: Tensor, given: AuditArguments) -> Tensor:
+    """A tensor as [batch, heads, seqlen, dim]."""
+    return x.transpose(1, 2) if given.get("layout", "bhsd") == "bshd" else x
 
 
 def lies_on_device(x: Tensor) -> bool:

@@ -1,11 +1,11 @@
-"""A context in which PyTorch's attention is judged, call by call."""
+"""A context in which attention is judged, call by call: PyTorch's, that of libraries of kernels, and that of functions of your own."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import types
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -13,15 +13,18 @@ from torch.overrides import TorchFunctionMode
 
 from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
-from .backward import Backward
 from .callers import caller
-from .calls import RecordedCall, chosen_premises, watch_inputs
-from .problem import NotJudgedError
-from .read_call import keywords, read_call
-from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning
+from .judged_calls import JudgedAttentionCalls
+from .kernels.hooks import KernelHooks
+from .read_call import read_call
+from .sampling import Sampling
+from .sdpa_call import SdpaCall, chosen_premises
+from .verdicts import JudgedCall
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .kernels import Kernel
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _ATEN = torch.ops.aten.scaled_dot_product_attention
@@ -35,49 +38,47 @@ _OTHER_WAYS = (
 )
 
 
-class JudgedAttention(JudgedCalls):
+class JudgedAttention(JudgedAttentionCalls):
     """The context, and what it found. True where calls were judged, and all of them pass."""
 
-    _kind = "attention"
-    _function = "scaled_dot_product_attention"
+    _function = "scaled_dot_product_attention or of a kernel that is hooked"
 
     def __init__(
         self,
+        functions: Iterable[Callable[..., Any] | Kernel],
+        sampling: Sampling,
         premises: Premises | None | Literal["chosen"],
-        most_calls: int | None,
-        sample: float,
-        on_fail: Literal["raise", "report"],
+        known: Iterable[str] | None,
+        on_fail: Literal["raise", "report"] | None,
         settings: JudgingArguments,
     ) -> None:
-        super().__init__(most_calls, sample, on_fail, settings.get("seed"))
-        self._premises = premises
-        self._settings = settings
-        self._waiting: list[RecordedCall] = []
+        super().__init__(sampling, premises, known, on_fail, settings)
+        self._hooks = KernelHooks(self, functions)
         self._mode = _Mode(self)
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The kernels that are hooked now, besides PyTorch's, by module and name."""
+        return self._hooks.names
+
     def __enter__(self) -> JudgedAttention:
+        self._begin()
+        self._hooks.begin()
         self._mode.__enter__()
         return self
 
     def __exit__(self, kind: type | None, error: object, trace: object) -> None:
         __tracebackhide__ = True
         self._mode.__exit__(kind, error, trace)
-        waiting, self._waiting = self._waiting, []
-        if kind is not None:
-            return
-        for one in waiting:
-            one.judge(self._settings)
-        self.calls = [one for one in self.calls if one.problem or one.not_judged]
-        if self._on_fail == "raise" and not self.passed:
-            raise AssertionError(self.text)
-        gaps = self._gaps()
-        if any(one.not_judged for one in self.calls) or self.compiled > 0:
-            warnings.warn("\n".join(gaps[1:]), NotJudgedWarning, stacklevel=2)
+        self._hooks.end()
+        self._finish(is_raising=kind is not None)
 
     def dispatch(
         self, function: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]
     ) -> Any:
-        """Carry a function of PyTorch out, and record it if it is attention."""
+        """Carry a function of PyTorch out, and judge it if it is attention."""
+        if self._hooks.is_within:
+            return function(*args, **given)
         if function is _ATTENTION or function is _ATEN or function is _ATEN.default:
             return self._attend(function, args, given)
         name = str(getattr(function, "__name__", ""))
@@ -91,41 +92,21 @@ class JudgedAttention(JudgedCalls):
         return function(*args, **given)
 
     def _miss(self, reason: str) -> None:
+        if self._sampling.is_of_a_loop and not self._sampling.wants():
+            return
         self.calls.append(JudgedCall(len(self.calls) + 1, caller(), not_judged=reason))
 
     def _attend(
         self, function: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]
     ) -> Any:
-        if not self._is_wanted():
-            self.left_out += 1
-            return function(*args, **given)
-        said = JudgedCall(len(self.calls) + 1, caller())
-        self.calls.append(said)
-        try:
+        def read() -> SdpaCall:
             call = read_call(args, given)
-        except NotJudgedError as error:
-            said.not_judged = str(error)
-            return function(*args, **given)
-        premises = chosen_premises(call) if self._premises == "chosen" else self._premises
-        needs_grad = torch.is_grad_enabled() and any(
-            one.requires_grad for one in call.tensors().values()
-        )
-        watched = Backward() if needs_grad else None
-        if watched is not None:
-            call = watch_inputs(watched, call)
-        out = function(**keywords(call))
-        if watched is not None and out.requires_grad:
-            watched.watch_output("dout", out)
-        try:
-            recorded = RecordedCall.of(said, call, out, watched, premises)
-        except NotJudgedError as error:
-            said.not_judged = str(error)
-            return out
-        if watched is None:
-            recorded.judge(self._settings)
-        else:
-            self._waiting.append(recorded)
-        return out
+            return SdpaCall(function, call, chosen_premises(call))
+
+        return self.meet(read, lambda: function(*args, **given), contextlib.nullcontext)
+
+    def _further_gaps(self) -> Sequence[str]:
+        return self._hooks.broken
 
 
 class _Mode(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
@@ -168,28 +149,36 @@ def _body(function: Any) -> Callable[..., Any]:
 
 def judged_attention(
     *,
+    functions: Iterable[Callable[..., Any] | Kernel] = (),
     premises: Premises | None | Literal["chosen"] = "chosen",
+    known: Iterable[str] | None = None,
     most_calls: int | None = None,
     sample: float = 1.0,
-    on_fail: Literal["raise", "report"] = "raise",
+    every: int | None = None,
+    on_fail: Literal["raise", "report"] | None = None,
     **settings: Unpack[JudgingArguments],
 ) -> JudgedAttention:
     """
-    Judge every call of PyTorch's `scaled_dot_product_attention` that is made within, and its gradients.
+    Judge every call of attention that is made within, and its gradients.
 
         with flashproof.torch.judged_attention():
             model(x).sum().backward()
 
-    A call without gradients is judged at once; others at the end, with dQ, dK, dV (and that of an additive mask) of the first
-    backward pass, and their tensors are kept till then. Tensors on a GPU are judged there (`audit_on_device`), unless they have masks or
-    gradients. At the end an AssertionError lists the calls that fail, each with its place, its verdict and the command that
+    Calls are those of PyTorch's `scaled_dot_product_attention`; of flash_attn, flash_attn_interface, Transformer Engine, FlashInfer
+    and xformers, where these are imported before or within; and of `functions`, which are read by the names of audit's arguments, or
+    as a `Kernel` says. A call without gradients is judged at once; others as the first backward pass through them ends, with dQ, dK,
+    dV (and that of an additive mask), and their tensors are kept till then. Tensors on a GPU are judged there (`audit_on_device`) where
+    that takes them. At the end an AssertionError lists the calls that fail, each with its place, its verdict and the command that
     shows it again; it is raised as well where no call was judged. With `on_fail="report"` nothing is raised: the context has `passed`,
-    `calls` and `text`. What was not judged is in `text`, and a NotJudgedWarning: dropout, nested tensors, what
-    `torch.compile` compiled. Calls of other threads are not seen.
+    `calls`, `text` and `summary`. What was not judged is in `text`, and a NotJudgedWarning: dropout, nested tensors, what
+    `torch.compile` compiled, arguments that are not known here. Calls of PyTorch's in other threads are not seen.
 
     `premises` says how the kernel computes, `"chosen"` as the backend that PyTorch chooses. `most_calls` and `sample` (a
-    probability, drawn by `seed`; the first call is always judged) leave calls out. `false_alarm_rate` (of each call), `rows`, `threads`,
-    `gradient_premises` and `options` are those of `audit`.
+    probability, drawn by `seed`; the first call is always judged) leave calls out. `every` is for training: of each so many calls one
+    is judged, a call that fails is told on standard error at once, nothing is raised unless `on_fail="raise"` says so, the problems of
+    the first 8 failures are kept, and at the end `text` goes to standard error. `known` names weaknesses of a library that are
+    accepted, and said. `false_alarm_rate` (of each call), `rows`, `threads`, `gradient_premises` and `options` are those of `audit`.
     """
     check_names("judged_attention", settings, JudgingArguments)
-    return JudgedAttention(premises, most_calls, sample, on_fail, settings)
+    sampling = Sampling(most_calls, sample, every, settings.get("seed"))
+    return JudgedAttention(functions, sampling, premises, known, on_fail, settings)

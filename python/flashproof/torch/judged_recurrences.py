@@ -25,6 +25,7 @@ from .callers import caller
 from .calls import lies_on_device
 from .hooks import import_functions, replace_everywhere
 from .problem import NotJudgedError
+from .sampling import Sampling
 from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class JudgedRecurrences(JudgedCalls):
         on_fail: Literal["raise", "report"],
         settings: RecurrentJudgingArguments,
     ) -> None:
-        super().__init__(most_calls, sample, on_fail)
+        super().__init__(Sampling(most_calls, sample), on_fail)
         self._premises = premises
         self._settings = settings
         found, self._broken = import_functions(PUBLIC_KERNELS)
@@ -106,8 +107,7 @@ class JudgedRecurrences(JudgedCalls):
             if torch.compiler.is_compiling():
                 self.compiled += 1
                 return function(*args, **given)
-            if not self._is_wanted():
-                self.left_out += 1
+            if not self._sampling.wants():
                 return function(*args, **given)
             self._within.call = True
             try:
@@ -130,6 +130,7 @@ class JudgedRecurrences(JudgedCalls):
         except (ValueError, TypeError) as error:
             said.not_judged = str(error)
             return function(*args, **given)
+        self._sampling.taken += 1
         said.problem = f"{function.__name__}, {call.words()}"
         premises = self._premises
         if premises == "chosen":
@@ -144,6 +145,7 @@ class JudgedRecurrences(JudgedCalls):
         try:
             said.report = self._report(call, carried.outputs, premises)
         except (ValueError, TypeError) as error:
+            self._sampling.taken -= 1
             said.not_judged = str(error)
         return carried.made
 

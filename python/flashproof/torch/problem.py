@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -60,9 +61,41 @@ class Problem:
     repeated: frozenset[str] = field(default_factory=frozenset)
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """Further words of `flashproof audit`: none."""
+        return ()
+
+    @property
     def is_square(self) -> bool:
         """Whether there are as many queries as keys: then both ways to align a causal mask are one."""
         return bool(self.q.shape[2] == self.k.shape[2])
+
+    def cloned(self) -> Problem:
+        """The same with tensors of its own, for what follows may change them."""
+        own = {name: getattr(self, name) for name in ("q", "k", "v", "mask", "bias")}
+        return replace(self, **{name: one.clone() for name, one in own.items() if one is not None})
+
+    def outputs(self, out: Tensor) -> dict[str, Tensor]:
+        """Q, K, V and the output by the names of `audit`. NotJudgedError for an output of another format."""
+        if out.dtype != self.q.dtype:
+            raise NotJudgedError(f"the output is {out.dtype} of inputs in {self.q.dtype}")
+        return {"q": self.q, "k": self.k, "v": self.v, "out": as_posed(out.detach(), self)}
+
+    def gradients(
+        self, given: Tensor, found: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], list[str]]:
+        """dO and gradients in the problem's sizes, of those that a backward pass gave; and why others are left out."""
+        judged, reasons = {"dout": as_posed(given, self)}, []
+        shapes = {"dq": self.q, "dk": self.k, "dv": self.v, "dbias": self.bias}
+        for name, grad in found.items():
+            like = shapes[name]
+            if name[1:] in self.repeated:
+                reasons.append(f"{name} is a sum over what {name[1:].upper()} is repeated for")
+            elif like is None or grad.numel() != like.numel():
+                reasons.append(f"{name} has {list(grad.shape)}")
+            else:
+                judged[name] = grad.reshape(like.shape)
+        return judged, reasons
 
     def arguments(self) -> ProblemArguments:
         """What `audit` takes besides Q, K and V; its causal mask is aligned to the last query and the last key."""
@@ -73,9 +106,14 @@ class Problem:
         causal = self.causal and self.is_square
         return {"scale": self.scale, "causal": causal, "mask": mask, "bias": self.bias}
 
-    def on_device(self) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
+    def on_device(
+        self, *, has_gradients: bool = False
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
         """Q, K and V for `audit_on_device`, and what it takes besides; None where it takes no such problem."""
         if self.mask is not None or self.bias is not None:
+            return None
+        # Keys that no query sees are left out there, and so would be their gradients.
+        if has_gradients and self.causal and self.q.shape[2] < self.k.shape[2]:
             return None
         queries, keys = self.q.shape[2], self.k.shape[2]
         seen = self.k, self.v
@@ -102,7 +140,7 @@ def check_call(call: SdpaArguments) -> None:
             f"dropout_p is {call.dropout_p}, and which weights it dropped is not known"
         )
     for name, one in call.tensors().items():
-        _check_tensor(name, one)
+        check_tensor(name, one)
 
 
 def pose(call: SdpaArguments) -> Problem:
@@ -137,7 +175,8 @@ def _heads(x: Tensor) -> int:
     return int(x.shape[-3]) if x.dim() > 2 else 1
 
 
-def _check_tensor(name: str, x: Any) -> None:
+def check_tensor(name: str, x: Any) -> None:
+    """NotJudgedError for what is no plain tensor with elements."""
     kinds = (torch.Tensor, torch.nn.Parameter)
     if type(x) not in kinds:
         raise NotJudgedError(f"{name} is a {type(x).__name__}, no plain tensor")

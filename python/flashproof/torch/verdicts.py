@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ..report import Report
 from .callers import Place
+from .sampling import Sampling
+
+#: Calls that are told each in a line of its own for one reason; those beyond are counted.
+_TOLD_EACH = 3
 
 
 class NotJudgedWarning(UserWarning):
@@ -28,19 +33,27 @@ class JudgedCall:
     report: Report | None = None
     #: Why it is not judged.
     not_judged: str | None = None
+    #: What of its results is not judged, and why.
+    results_not_judged: str | None = None
     #: Gradients that are judged: some of `dq`, `dk`, `dv`, `dbias`; of recurrences `dg`, `dbeta` and so on.
     gradients: tuple[str, ...] = ()
     #: The verdict on gradients, where they have one of their own.
     gradient_report: Report | None = None
     #: What of its gradients is not judged, and why.
     gradients_not_judged: str | None = None
+    #: The known weakness of the library that its report shows, in a sentence with its name.
+    weakness: str | None = None
+    #: Whether `known` accepts that.
+    is_accepted: bool = False
 
     def __str__(self) -> str:
         return f"call {self.number}, {self.place}: {self.problem}".rstrip(": ")
 
     @property
     def failures(self) -> list[Report]:
-        """Its reports that fail."""
+        """Its reports that fail, but for a known weakness that is accepted."""
+        if self.is_accepted:
+            return []
         reports = (self.report, self.gradient_report)
         return [one for one in reports if one is not None and not one.passed]
 
@@ -53,33 +66,36 @@ class JudgedCalls:
     _function: ClassVar[str]
 
     def __init__(
-        self,
-        most: int | None,
-        sample: float,
-        on_fail: Literal["raise", "report"],
-        seed: int | None = None,
+        self, sampling: Sampling, on_fail: Literal["raise", "report"] | None = None
     ) -> None:
-        if on_fail not in ("raise", "report"):
+        if on_fail not in (None, "raise", "report"):
             raise ValueError(f"on_fail is {on_fail!r}; give 'raise' or 'report'")
-        if not 0 < sample <= 1:
-            raise ValueError(f"sample is {sample}; give a probability above 0, up to 1")
-        if most is not None and most < 1:
-            raise ValueError(f"most_calls is {most}; give 1 or more, or None for all")
-        #: Every call that was met, in order.
+        #: Calls that were met and not left out, in order.
         self.calls: list[JudgedCall] = []
-        #: Calls that were left out as `most_calls` and `sample` ask for.
-        self.left_out = 0
         #: Calls that `torch.compile` made part of a graph, which nobody sees as it runs.
         self.compiled = 0
-        self._most = most
-        self._sample = sample
-        self._on_fail = on_fail
-        self._random = random.Random(seed or 0)
+        #: Seconds that reading and judging calls took, with the waiting for a GPU in it.
+        self.seconds_judging = 0.0
+        self._sampling = sampling
+        # Whoever samples a long run wants it to go on.
+        usual = "report" if sampling.is_of_a_loop else "raise"
+        self._on_fail = usual if on_fail is None else on_fail
+        self._began = self._ended = time.perf_counter()
+
+    @property
+    def left_out(self) -> int:
+        """Calls that were left out as `most_calls`, `sample` and `every` ask for."""
+        return self._sampling.left_out
 
     @property
     def failures(self) -> list[JudgedCall]:
         """The calls that fail."""
         return [one for one in self.calls if one.failures]
+
+    @property
+    def accepted(self) -> list[JudgedCall]:
+        """The calls with nothing but a known weakness of the library, which `known` accepts."""
+        return [one for one in self.calls if one.is_accepted]
 
     @property
     def judged(self) -> int:
@@ -97,7 +113,33 @@ class JudgedCalls:
     @property
     def text(self) -> str:
         """What was found: the failures with the commands that show them again, and what was not judged."""
-        return "\n".join([self._sentence(), *self._failure_lines(), *self._gaps()])
+        lines = [self._sentence(), *self._failure_lines(), *self._accepted_lines(), *self._gaps()]
+        if self._sampling.is_of_a_loop:
+            lines += ["", self.summary]
+        return "\n".join(lines)
+
+    @property
+    def summary(self) -> str:
+        """How many calls were met, judged, passed and so on, and how long judging took."""
+        failed, accepted = len(self.failures), len(self.accepted)
+        not_judged = sum(one.not_judged is not None for one in self.calls)
+        counts = {
+            "seen": self._sampling.seen,
+            "judged": self.judged,
+            "passed": self.judged - failed - accepted,
+            "failed": failed,
+            "accepted as known": accepted,
+            "not judged": not_judged,
+            "left out": self.left_out,
+        }
+        said = ", ".join(f"{count} {name}" for name, count in counts.items())
+        seconds = self._seconds()
+        share = f" ({100 * self.seconds_judging / seconds:.0f} %)" if seconds > 0 else ""
+        took = f"judging took {self.seconds_judging:.1f} s of {seconds:.1f} s{share}"
+        return f"Calls: {said}; {took}."
+
+    def _seconds(self) -> float:
+        return self._ended - self._began
 
     def _sentence(self) -> str:
         failures = len(self.failures)
@@ -109,37 +151,70 @@ class JudgedCalls:
         count = f"{self.judged} calls" if self.judged > 1 else "the call"
         gradients = sum(len(one.gradients) for one in self.calls)
         with_gradients = f", with {gradients} gradients" if gradients > 0 else ""
-        return f"PASS: {count} of {self._kind}{with_gradients}, within what rounding explains."
+        accepted = len(self.accepted)
+        but = f", but for a known weakness of {accepted}" if accepted > 0 else ""
+        explained = f"within what rounding explains{self._scope()}{but}"
+        return f"PASS: {count} of {self._kind}{with_gradients}, {explained}."
+
+    def _scope(self) -> str:
+        """What of each call was judged, where that is not all."""
+        return ""
 
     def _failure_lines(self) -> list[str]:
-        return [
-            line
-            for one in self.failures
-            for report in one.failures
-            for line in ("", str(one), report.sentence, f"Again: {report.command}")
-        ]
+        return [line for one in self.failures for line in ("", *told_failure(one))]
+
+    def _accepted_lines(self) -> list[str]:
+        lines = _grouped((one, one.weakness or "") for one in self.accepted)
+        return ["", "Accepted by known:", *lines] if lines else []
 
     def _gaps(self) -> list[str]:
         """What was not judged, a line each."""
-        lines = [f"{one}: {one.not_judged}" for one in self.calls if one.not_judged is not None]
-        lines += [
-            f"{one}, gradients: {one.gradients_not_judged}"
-            for one in self.calls
-            if one.report is not None and one.gradients_not_judged is not None
-        ]
+        lines = _grouped((one, one.not_judged) for one in self.calls if one.not_judged is not None)
+        judged = [one for one in self.calls if one.report is not None]
+        for what in ("results", "gradients"):
+            reasons = ((one, getattr(one, f"{what}_not_judged")) for one in judged)
+            lines += _grouped(
+                ((one, reason) for one, reason in reasons if reason is not None), f", {what}"
+            )
         if self.compiled > 0:
             lines.append(f"{self.compiled} calls in what torch.compile compiled")
         if self.left_out > 0:
-            lines.append(f"{self.left_out} calls, left out by most_calls and sample")
+            by = "every" if self._sampling.is_of_a_loop else "most_calls and sample"
+            lines.append(f"{self.left_out} calls, left out by {by}")
         lines += self._further_gaps()
         return ["", "Not judged:", *lines] if lines else []
 
     def _further_gaps(self) -> Sequence[str]:
         return ()
 
-    def _is_wanted(self) -> bool:
-        taken = sum(one.not_judged is None for one in self.calls)
-        if self._most is not None and taken >= self._most:
-            return False
-        # The first always, so that there is a verdict.
-        return self._random.random() < self._sample or taken == 0
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Counts what is done within as judging."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds_judging += time.perf_counter() - began
+
+
+def told_failure(call: JudgedCall) -> list[str]:
+    """A call that fails in lines: its place, what is wrong, and the command that shows it again."""
+    lines = [str(call)]
+    for report in call.failures:
+        lines.append(report.sentence)
+        if report.command is not None:
+            lines.append(f"Again: {report.command}")
+    return lines if call.weakness is None else [*lines, call.weakness]
+
+
+def _grouped(reasons: Iterable[tuple[JudgedCall, str]], what: str = "") -> list[str]:
+    """Calls with the reason of each, those beyond the first of a reason counted."""
+    groups: dict[str, list[JudgedCall]] = {}
+    for call, reason in reasons:
+        groups.setdefault(reason, []).append(call)
+    lines = []
+    for reason, calls in groups.items():
+        lines += [f"{one}{what}: {reason}" for one in calls[:_TOLD_EACH]]
+        if len(calls) > _TOLD_EACH:
+            lines.append(f"{len(calls) - _TOLD_EACH} more calls{what}: {reason}")
+    return lines

@@ -1,0 +1,1 @@
+"""Its copy of FlashAttention."""
