@@ -60,7 +60,11 @@ const pictures = [
       'fixtures/attention/01-normal-384x384-d128-bf16-causal.safetensors',
       ...['--kernel', 'fa4', '--threads', '1', '--set', 'variant=causal-one-more'],
     ],
-    shots: [{ file: 'report-phone.png', view: 'phone', height: 844 }],
+    shots: [
+      { file: 'report-phone.png', view: 'phone', height: 844 },
+      { file: 'failure-light.png', view: 'light', section: 'elements' },
+      { file: 'failure-dark.png', view: 'dark', section: 'elements' },
+    ],
   },
 ];
 
