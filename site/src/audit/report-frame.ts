@@ -16,6 +16,9 @@ export function showReport(html: string, json: string): readonly string[] {
   frame.onload = () => {
     const shown = frame.contentDocument;
     if (shown === null) return;
+    const style = shown.createElement('style');
+    style.textContent = 'h1,#verdict{display:none}';
+    shown.head.append(style);
     const fit = () => {
       frame.style.height = `${shown.documentElement.offsetHeight + 2}px`;
     };
