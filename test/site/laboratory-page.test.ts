@@ -81,6 +81,18 @@ describe.runIf(hasChromium())('the laboratory in Chromium', { timeout: patience 
     expect(await page.locator('#histogram svg').getAttribute('aria-label')).toContain(
       '16384 elements',
     );
+    const words = await page.locator('#histogram svg text').allTextContents();
+    expect(words).toEqual(expect.arrayContaining(['elements', '0', '1/4']));
+    expect(words.join()).toMatch(/\|error\| in ulps/);
+    expect(await page.locator('#scale').innerText()).toMatch(
+      /^output units, 1e-\d+ to 1e-\d+, logarithmic$/,
+    );
+    // An error's bar is no longer than its bound's.
+    const bars = await page.$$eval('#techniques .bars', (cells) =>
+      cells.map((cell) => [...cell.children].map((bar) => bar.getBoundingClientRect().width)),
+    );
+    expect(bars.length).toBeGreaterThan(5);
+    for (const [allowed, found] of bars) expect(found).toBeLessThanOrEqual(allowed);
     expect(errors).toEqual([]);
   });
 });
