@@ -37,8 +37,8 @@ const views = {
   dark: { viewport: { width: 1200, height: 900 }, colorScheme: 'dark' },
   phone: { viewport: { width: 390, height: 844 }, colorScheme: 'light', deviceScaleFactor: 2 },
   // As wide as where the site shows it, so that its letters are no smaller than the site's.
-  card: { viewport: { width: 720, height: 560 }, colorScheme: 'light' },
-  darkCard: { viewport: { width: 720, height: 560 }, colorScheme: 'dark' },
+  card: { viewport: { width: 720, height: 508 }, colorScheme: 'light' },
+  darkCard: { viewport: { width: 720, height: 508 }, colorScheme: 'dark' },
   paper: { viewport: { width: 794, height: 1123 }, colorScheme: 'dark', media: 'print' },
 };
 
@@ -65,8 +65,8 @@ const pictures = [
     ],
     shots: [
       { file: 'report-phone.png', view: 'phone', height: 844 },
-      { file: 'failure-light.png', view: 'card', height: 560 },
-      { file: 'failure-dark.png', view: 'darkCard', height: 560 },
+      { file: 'failure-light.png', view: 'card', height: 508 },
+      { file: 'failure-dark.png', view: 'darkCard', height: 508 },
     ],
   },
 ];
