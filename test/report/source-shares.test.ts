@@ -15,12 +15,14 @@ describe('shares of an error by lines of the source', () => {
     },
     { ...place(42), source: { ...line('/a/kernel.py', 9), inlinedAt: null }, share: -0.125 },
     { ...place(43), source: null, share: 0.375 },
+    { ...place(44), source: { ...line('/a/kernel.py', 20), inlinedAt: null }, share: 1e-5 },
   ];
 
   it('sum what a line and the functions inlined in it do, in the order of the source', () => {
     expect(sourceShares(shares).map(({ place: of, share }) => [of, share])).toEqual([
       ['kernel.py:9', -0.125],
       ['kernel.py:12', 0.75],
+      ['kernel.py:20', 1e-5],
     ]);
   });
 
@@ -29,6 +31,6 @@ describe('shares of an error by lines of the source', () => {
     const widths = [...html.matchAll(/<rect[^>]* width="([^"]*)"/g)].map(([, width]) => width);
     expect(widths.map(Number)).toEqual([33.3, 200]);
     expect(html).toContain('-12.5 %');
-    expect(sourceTable('out', shares.slice(3)).html).toBe('');
+    expect(sourceTable('out', shares.slice(3, 4)).html).toBe('');
   });
 });

@@ -4,6 +4,9 @@ import { element, join, type Html } from '../../layout/index.js';
 /** The shares of an output's error by places of the program. */
 type Shares = NonNullable<OutputCertificate['rounding']>['shares'];
 
+/** The least share that has a line, as in the listing of the program. */
+const leastShare = 0.0005;
+
 /** The share of a line of the source in an output's error, signed. */
 interface SourceShare {
   readonly place: string;
@@ -33,7 +36,7 @@ export function sourceShares(shares: Shares): readonly SourceShare[] {
 
 /** Those shares as bars; a share against the error is pale. Nothing where no source is known. */
 export function sourceTable(name: string, shares: Shares): Html {
-  const lines = sourceShares(shares);
+  const lines = sourceShares(shares).filter(({ share }) => Math.abs(share) >= leastShare);
   if (lines.length === 0) return join();
   const most = lines.reduce((largest, { share }) => Math.max(largest, Math.abs(share)), 0);
   const caption = `Lines of the source, with their share of the error of ${name}`;
