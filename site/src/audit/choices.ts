@@ -34,6 +34,19 @@ const others: readonly (readonly [word: keyof AuditWords, label: string, named: 
   ['lsePartial', 'LSE of each split', /^lse_partial$/],
 ];
 
+/** The fields that name what is judged. */
+export const judgedWords = [
+  'output',
+  'lse',
+  'dq',
+  'dk',
+  'dv',
+  'dbias',
+  'dsink',
+  'outPartial',
+  'lsePartial',
+] as const;
+
 /** What comes before the name of an output: its file, and its part of the file. */
 function prefixOf(output: string): string {
   return output.replace(/(out|o)$/, '');

@@ -1,7 +1,7 @@
 import type { AuditWords } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
 import { exampleOf, examples } from '../examples.js';
-import { likelyOutputs, offerBeside, offerOutputs, option } from './choices.js';
+import { judgedWords, likelyOutputs, offerBeside, offerOutputs, option } from './choices.js';
 import type { AuditAnswer, AuditQuestion, ListedFile, NamedFile } from './protocol.js';
 import { showReport } from './report-frame.js';
 
@@ -17,9 +17,6 @@ const options = byId('options', HTMLDetailsElement);
 const path = byId('path', HTMLSelectElement);
 const output = byId('output', HTMLSelectElement);
 const threads = byId('threads', HTMLInputElement);
-
-/** The fields that name what is judged. */
-const judgedWords = ['output', 'lse', 'dq', 'dk', 'dv', 'dbias', 'dsink', 'outPartial'] as const;
 
 /** What is on the page, replaced as a whole. */
 interface State {
