@@ -62,7 +62,7 @@ const head = [
   `<meta http-equiv="Content-Security-Policy" content="${Object.entries(policy)
     .map((rule) => rule.join(' '))
     .join('; ')}" />`,
-  '<link rel="icon" href="data:," />',
+  '<link rel="icon" href="./favicon.svg" type="image/svg+xml" />',
   '<link rel="stylesheet" href="./src/style.css" />',
 ].join('\n    ');
 
