@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 180_000;
@@ -71,7 +71,7 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
     });
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unpack } from '../../fixtures/gradients/unpack.mjs';
 import { refusal, runInProcess } from '../cli/run-in-process.js';
 import { described, safetensorsBytes } from '../io/safetensors-bytes.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
 
@@ -57,7 +57,7 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
     });
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();

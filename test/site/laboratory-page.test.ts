@@ -3,7 +3,7 @@ import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addressOf, knobs, requestOf, valuesOf } from '../../site/src/laboratory/knobs.js';
 import { createLaboratory } from '../../src/browser/index.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 120_000;
@@ -48,7 +48,7 @@ describe.runIf(hasChromium())('the laboratory in Chromium', { timeout: patience 
     });
     page = await browser.newPage();
     page.on('pageerror', (error) => errors.push(String(error)));
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();

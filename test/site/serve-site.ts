@@ -8,6 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
 import { builtDist } from '../setup/built-dist.js';
 
+/** For the hook that builds the pages, and dist where it is older than the sources. In milliseconds. */
+export const buildPatience = 420_000;
+
 /** The browser that pages are tried in: the one that CHROMIUM names, else Debian's. */
 export const chromiumPath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 

@@ -5,7 +5,7 @@ import { recordTimeline, timelineMutants } from '../../src/browser/index.js';
 import { deadlockOf } from '../../site/src/timeline/deadlock.js';
 import { eventKinds, kindOf } from '../../site/src/timeline/kinds.js';
 import { groupMistakes } from '../../site/src/timeline/mistake-groups.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 120_000;
@@ -100,7 +100,7 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     });
     page = await browser.newPage();
     page.on('pageerror', (error) => errors.push(String(error)));
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();
