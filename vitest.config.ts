@@ -29,6 +29,7 @@ export const processTests = [
   'test/profile/sweep.test.ts',
   'test/site/accessibility.test.ts',
   'test/site/audit-page.test.ts',
+  'test/site/documentation.test.ts',
   'test/site/laboratory-page.test.ts',
   'test/site/timeline-page.test.ts',
 ];

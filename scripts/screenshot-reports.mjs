@@ -36,6 +36,9 @@ const views = {
   light: { viewport: { width: 1200, height: 900 }, colorScheme: 'light' },
   dark: { viewport: { width: 1200, height: 900 }, colorScheme: 'dark' },
   phone: { viewport: { width: 390, height: 844 }, colorScheme: 'light', deviceScaleFactor: 2 },
+  // As wide as where the site shows it, so that its letters are no smaller than the site's.
+  card: { viewport: { width: 720, height: 508 }, colorScheme: 'light' },
+  darkCard: { viewport: { width: 720, height: 508 }, colorScheme: 'dark' },
   paper: { viewport: { width: 794, height: 1123 }, colorScheme: 'dark', media: 'print' },
 };
 
@@ -60,7 +63,11 @@ const pictures = [
       'fixtures/attention/01-normal-384x384-d128-bf16-causal.safetensors',
       ...['--kernel', 'fa4', '--threads', '1', '--set', 'variant=causal-one-more'],
     ],
-    shots: [{ file: 'report-phone.png', view: 'phone', height: 844 }],
+    shots: [
+      { file: 'report-phone.png', view: 'phone', height: 844 },
+      { file: 'failure-light.png', view: 'card', height: 508 },
+      { file: 'failure-dark.png', view: 'darkCard', height: 508 },
+    ],
   },
 ];
 

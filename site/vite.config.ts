@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
+import { exampleDumps } from './example-dumps';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const { version } = JSON.parse(readFileSync(here('../package.json'), 'utf8')) as {
@@ -10,7 +11,8 @@ const { version } = JSON.parse(readFileSync(here('../package.json'), 'utf8')) as
 };
 
 /**
- * Writes the service worker, with the names of all files of the build: what was visited once works without a network.
+ * Writes the service worker, with the names of all files of the build but the examples', which it keeps once they are asked
+ * for: what was visited once works without a network. Another content is another worker, so that no page stays an old one.
  */
 function offline(): Plugin {
   return {
@@ -19,10 +21,13 @@ function offline(): Plugin {
       const files = readdirSync(dir, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())
         .map((entry) => relative(dir, join(entry.parentPath, entry.name)).split(sep).join('/'));
-      const hash = createHash('sha256').update(files.join()).digest('hex').slice(0, 12);
+      const hash = createHash('sha256');
+      for (const file of files) hash.update(file).update(readFileSync(join(dir, file)));
+      const digest = hash.digest('hex').slice(0, 12);
+      const first = files.filter((file) => !file.startsWith('examples/'));
       const source = readFileSync(here('src/offline-worker.js'), 'utf8')
-        .replace('__FILES__', JSON.stringify([...files, './']))
-        .replace('__NAME__', JSON.stringify(`flashproof-${version}-${hash}`));
+        .replace('__FILES__', JSON.stringify([...first, './']))
+        .replace('__NAME__', JSON.stringify(`flashproof-${version}-${digest}`));
       writeFileSync(join(dir, 'offline-worker.js'), source);
     },
   };
@@ -57,7 +62,7 @@ const head = [
   `<meta http-equiv="Content-Security-Policy" content="${Object.entries(policy)
     .map((rule) => rule.join(' '))
     .join('; ')}" />`,
-  '<link rel="icon" href="data:," />',
+  '<link rel="icon" href="./favicon.svg" type="image/svg+xml" />',
   '<link rel="stylesheet" href="./src/style.css" />',
 ].join('\n    ');
 
@@ -97,7 +102,7 @@ export default defineConfig({
     // Its one file for workers has a DOM without Node.js.
     alias: { linkedom: here('../node_modules/linkedom/worker.js') },
   },
-  plugins: [frame(), offline()],
+  plugins: [frame(), exampleDumps(), offline()],
   worker: { format: 'es' },
   build: {
     target: 'es2022',

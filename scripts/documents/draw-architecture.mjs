@@ -142,6 +142,11 @@ const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} $
   text { text-anchor: middle; fill: #222; }
   .name { font-size: 13px; font-weight: 600; }
   path { fill: none; stroke: #7a8aa0; marker-end: url(#head); }
+  @media (prefers-color-scheme: dark) {
+    svg { background: #11151b; }
+    rect { fill: #1a2029; stroke: #7a8aa0; }
+    text { fill: #e6eaf0; }
+  }
 </style>
 <defs><marker id="head" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" style="fill:#7a8aa0;stroke:none;marker-end:none"/></marker></defs>
 ${names.flatMap((name) => direct(name).map((target) => arrow(name, target))).join('\n')}

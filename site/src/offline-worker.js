@@ -1,4 +1,4 @@
-/* The service worker: keeps the files of this build, and answers with them. */
+/* The service worker: keeps the files of this build, and answers with them; examples from when they are first asked for. */
 const files = __FILES__;
 const name = __NAME__;
 
@@ -22,9 +22,14 @@ self.addEventListener('activate', (event) => {
 
 self.addEventListener('fetch', (event) => {
   if (event.request.method !== 'GET') return;
-  const answer = caches
-    .open(name)
-    .then((cache) => cache.match(event.request, { ignoreSearch: true }))
-    .then((kept) => kept ?? fetch(event.request));
-  event.respondWith(answer);
+  const answer = async () => {
+    const cache = await caches.open(name);
+    const kept = await cache.match(event.request, { ignoreSearch: true });
+    if (kept !== undefined) return kept;
+    const response = await fetch(event.request);
+    if (response.ok && event.request.url.includes('/examples/'))
+      await cache.put(event.request, response.clone());
+    return response;
+  };
+  event.respondWith(answer());
 });

@@ -93,7 +93,7 @@ export async function recordTimeline({
   const tracks = new Map<number, TimelineTrack>();
   const events = traced.map((event): TimelineEvent => {
     const { cta, name, start, end, isWait } = event;
-    const shown = trackOf(event, (warp) => `warp ${warp}, ${program.warpNames[warp]}`);
+    const shown = trackOf(event, (warp) => program.warpNames[warp]);
     const track = cta * ctaTracks + shown.id;
     const isWarp = typeof event.track === 'number';
     if (!tracks.has(track)) tracks.set(track, { id: track, cta, name: shown.name, isWarp });

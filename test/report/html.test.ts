@@ -13,6 +13,7 @@ import {
   type HtmlReport,
   type PlotData,
 } from '../../src/report/html/index.js';
+import { worstRowOf } from '../../src/report/text/index.js';
 import { lazily } from '../../src/reuse.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/drawing.js';
 import { commandLines } from '../../src/report/html/provenance.js';
@@ -253,6 +254,48 @@ describe('an HTML report', () => {
     expect(parsed(html).querySelector('pre')!.textContent).toBe('The output is\nthat of nobody.\n');
   });
 
+  test('shows the places of the errors beside the verdict, of several heads by tiles', async () => {
+    // The second tile has two elements of each head, whose largest differ.
+    const plots = madeUpPlots({ heads: 3, queries: 130, columns: 1 });
+    const document = parsed(await renderHtml(pageOf(withTechniques, { plots })));
+    const glances = [...document.querySelectorAll('header .glance')];
+    expect(glances.map((glance) => glance.getAttribute('href'))).toEqual([
+      '#elements',
+      '#elements',
+    ]);
+    const cells = document.querySelector('#elements #worst-cells')!;
+    expect(glances[0].querySelector('use')!.getAttribute('href')).toBe(`#${cells.id}`);
+    expect(cells.querySelectorAll('path').length).toBeGreaterThan(1);
+    expect(glances[1].textContent).toContain('3 heads × 2 tiles of 128 queries');
+    // Each cell is the largest share of its head and tile, whose elements the maps of the heads have.
+    const { overview, maps, columnCells, rowsPerCell } = plots.heat;
+    expect(new Set(overview!.shares).size).toBeGreaterThan(3);
+    for (let tile = 0; tile < 2; tile++)
+      for (const { head, shares } of maps) {
+        const perTile = (128 / rowsPerCell) * columnCells;
+        const own = shares.subarray(tile * perTile, (tile + 1) * perTile);
+        expect(overview!.shares[tile * 3 + head!]).toBe(Math.max(...own));
+      }
+  });
+
+  test('has got, exact and bound of the worst row beside a failure, and folds what is long', async () => {
+    const html = await pages();
+    const failures = someReports.filter(([, { verdict }]) => verdict.findings.length > 0);
+    expect(failures.length).toBeGreaterThan(0);
+    for (const [name, report] of failures) {
+      const document = parsed(html.get(name)!);
+      const numbers = worstRowOf(report)?.numbers ?? null;
+      const shown = [...document.querySelectorAll('.worst-row dd')].map((dd) => dd.textContent);
+      expect(shown, name).toEqual(
+        numbers === null ? [] : [numbers.got, numbers.exact, `± ${numbers.bound}`],
+      );
+      const folded = document.querySelector('#findings details.printed')!;
+      expect(folded.hasAttribute('open'), name).toBe(false);
+      for (const { statement } of report.verdict.findings)
+        expect(folded.textContent, name).toContain(statement);
+    }
+  });
+
   test('says of verdict, causes and numbers what the JSON report says, which it holds', async () => {
     const html = await pages();
     for (const [name, report] of someReports) {
@@ -281,7 +324,7 @@ describe('an HTML report', () => {
         ],
         ...(lseOf(report) === null ? [] : [fromReported<number>(lseOf(report)!.max)]),
       ]);
-      expect(textOf('dl')).toContain(formatNumber(error.absolute.max));
+      expect(textOf('dl.figures-of-merit')).toContain(formatNumber(error.absolute.max));
     }
   });
 

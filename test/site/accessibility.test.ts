@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 180_000;
@@ -16,7 +16,8 @@ type Prepare = (page: Page) => Promise<unknown>;
 
 async function giveFixture(page: Page): Promise<void> {
   await page.setInputFiles('#files', fixture);
-  await page.waitForSelector('#form:not([hidden])');
+  await page.waitForSelector('#report:not([hidden])', { timeout: patience });
+  await page.click('#options summary');
   await page.selectOption('#output', ':torch_flash.out');
 }
 
@@ -70,7 +71,7 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
     });
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();
@@ -186,8 +187,10 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
     await tabTo('#files');
     await page.keyboard.press('Enter');
     await (await choosing).setFiles(fixture);
-    await page.waitForSelector('#form:not([hidden])');
+    await page.waitForSelector('#report:not([hidden])');
     expect((await liveTexts()).join()).toMatch(/12-tiny\S*: \d+ tensors/);
+    await tabTo('#options summary');
+    await page.keyboard.press('Enter');
     await tabTo('#output');
     await page.keyboard.type(':torch_flash.out');
     expect(await page.inputValue('#output')).toBe(':torch_flash.out');

@@ -4,6 +4,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  readdirSync,
   rmSync,
   writeFileSync,
   writeSync,
@@ -15,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unpack } from '../../fixtures/gradients/unpack.mjs';
 import { refusal, runInProcess } from '../cli/run-in-process.js';
 import { described, safetensorsBytes } from '../io/safetensors-bytes.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
 
@@ -56,7 +57,7 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
       executablePath: chromiumPath,
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
     });
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();
@@ -78,8 +79,28 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     await page.setInputFiles('#files', files);
   }
 
+  /** Opens an example anew, and waits for its verdict. */
+  async function open(id: string, width = 1280, height = 800): Promise<string> {
+    await page?.context().close();
+    const context = await browser.newContext({ viewport: { width, height } });
+    page = await context.newPage();
+    page.on('pageerror', (error) => errors.push(String(error)));
+    await page.goto(`${address}audit.html#example=${id}`);
+    await page.waitForSelector('#outcome .verdict', { timeout: patience });
+    return page.locator('#outcome .verdict').innerText();
+  }
+
+  /** Where the verdict ends, of the height of the window, without scrolling. */
+  async function verdictEnd(): Promise<number> {
+    expect(await page.evaluate('scrollY')).toBe(0);
+    const { y, height } = (await page.locator('#outcome .verdict').boundingBox())!;
+    return y + height;
+  }
+
   /** Chooses an output and its LSE, and waits for what becomes of the audit. */
   async function judge(workers: number, output: string, lse: string): Promise<string> {
+    await page.waitForSelector('#options:not([hidden])');
+    await page.click('#options summary');
     await page.selectOption('#output', output);
     await page.selectOption('#lse', lse);
     await page.fill('#threads', String(workers));
@@ -125,6 +146,70 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     expect(errors).toEqual([]);
   });
 
+  it.each([
+    ['cudnn', 'PASS: the output and the LSE stay within'],
+    ['one-key-too-many', 'FAIL: the causal limit is one key too far'],
+    ['no-tail-mask', 'FAIL: 84 keys of zeros past the last one'],
+    ['gradients', 'dQ, dK and dV stay within what rounding explains'],
+    ['splits', 'PASS: the output and the LSE stay within'],
+  ])('judges the example %s as the command line does, in view on a phone', async (id, said) => {
+    const verdict = await open(id, 390, 844);
+    expect(verdict).toContain(said);
+    expect(await verdictEnd()).toBeLessThanOrEqual(844);
+    const path = join(folder, `examples/${id}.safetensors`);
+    const { stdout } = await runInProcess('audit', path, '--threads', '1', '--json', '-');
+    expect(verdict).toContain(JSON.parse(stdout).verdict.sentence);
+    const merge = page.frameLocator('#frame').getByText('merge', { exact: true });
+    expect((await merge.count()) > 0, 'parts are judged').toBe(id === 'splits');
+    expect(errors).toEqual([]);
+  });
+
+  it('offers every example by a link, and has the verdict in view at 1280 × 800', async () => {
+    await open('cudnn');
+    expect(await verdictEnd()).toBeLessThanOrEqual(800);
+    const links = await page.$$eval('#examples a', (found) =>
+      found.map((link) => link.getAttribute('href')!.split('=')[1]),
+    );
+    expect(links.map((id) => `${id}.safetensors`).sort()).toEqual(
+      readdirSync(join(folder, 'examples')).sort(),
+    );
+    await page.click(`#examples a[href="#example=no-tail-mask"]`);
+    await page.waitForSelector('#outcome .fail', { timeout: patience });
+    expect(await verdictEnd()).toBeLessThanOrEqual(800);
+    // The report is a part of the page, without a scroll bar of its own.
+    const [shown, whole] = await page.evaluate<[number, number]>(
+      '(({ clientHeight, contentDocument }) => [clientHeight, contentDocument.documentElement.scrollHeight])(document.querySelector("#frame"))',
+    );
+    expect(whole).toBeLessThanOrEqual(shown);
+  });
+
+  it('starts at once with what is dropped, options folded, and says what it judged', async () => {
+    await give();
+    const bytes = [...readFileSync(fixture)];
+    await page.evaluate((content) => {
+      // The page's own types, which tests do not have.
+      const { DataTransfer, File, DragEvent, document } = globalThis as unknown as {
+        readonly [name in 'DataTransfer' | 'File' | 'DragEvent']: new (...words: unknown[]) => {
+          readonly items: { add(file: unknown): void };
+        };
+      } & { readonly document: { body: { dispatchEvent(event: unknown): void } } };
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([new Uint8Array(content)], 'dropped.safetensors'));
+      const dropped = { dataTransfer, bubbles: true, cancelable: true };
+      document.body.dispatchEvent(new DragEvent('drop', dropped));
+    }, bytes);
+    await page.waitForSelector('#outcome .pass', { timeout: patience });
+    const said = await page.locator('#outcome').innerText();
+    const output = await page.inputValue('#output');
+    expect(said).toContain(`Judged: ${output}`);
+    expect(await page.getAttribute('#options', 'open')).toBeNull();
+    const others = await page.locator('#alternatives button').allInnerTexts();
+    expect(others).toHaveLength(5);
+    expect(others).not.toContain(output);
+    await page.click('#alternatives button');
+    await page.waitForSelector(`#outcome :text("Judged: ${others[0]}")`, { timeout: patience });
+  });
+
   it('asks nothing of any other place, and nothing of any place once it was opened', async () => {
     await give(fixture);
     await page.evaluate('navigator.serviceWorker.ready.then(() => null)');
@@ -145,7 +230,7 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     await give(path);
     const said = await page.locator('#outcome .refused').innerText();
     expect(said).toBe((await refusal('audit', path)).replaceAll(path, name));
-    expect(await page.isHidden('#form')).toBe(true);
+    expect(await page.isHidden('#options')).toBe(true);
   });
 
   it('stays alive with 200 MB, and can be stopped', async () => {
@@ -163,8 +248,7 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     writeSync(file, start);
     ftruncateSync(file, start.length + 4 * bytes);
     closeSync(file);
-    await give(path);
-    await page.waitForSelector('#form:not([hidden])');
+    await give();
     await page.evaluate(() => {
       const seen = { last: performance.now(), longest: 0 };
       Object.assign(globalThis, { seen });
@@ -174,7 +258,7 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
         seen.last = now;
       }, 10);
     });
-    await page.click('#run');
+    await page.setInputFiles('#files', path);
     await page.waitForFunction(hasProgress, null, {
       timeout: patience,
     });
@@ -185,12 +269,13 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     );
     // A page that reads in its own thread stands for seconds.
     expect(longest).toBeLessThan(1000);
-    expect(await page.isEnabled('#run')).toBe(true);
+    expect(await page.isVisible('#running')).toBe(false);
   });
 
   it('has a name for every field, fits a phone, and made no mistakes', async () => {
     await give(fixture);
-    await page.waitForSelector('#form:not([hidden])');
+    await page.waitForSelector('#outcome .verdict');
+    await page.click('#options summary');
     const nameless = await page.$$eval('input, select, button, iframe', (fields) =>
       fields
         .filter((field) => {

@@ -3,7 +3,7 @@ import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addressOf, knobs, requestOf, valuesOf } from '../../site/src/laboratory/knobs.js';
 import { createLaboratory } from '../../src/browser/index.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 120_000;
@@ -48,7 +48,7 @@ describe.runIf(hasChromium())('the laboratory in Chromium', { timeout: patience 
     });
     page = await browser.newPage();
     page.on('pageerror', (error) => errors.push(String(error)));
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();
@@ -81,6 +81,18 @@ describe.runIf(hasChromium())('the laboratory in Chromium', { timeout: patience 
     expect(await page.locator('#histogram svg').getAttribute('aria-label')).toContain(
       '16384 elements',
     );
+    const words = await page.locator('#histogram svg text').allTextContents();
+    expect(words).toEqual(expect.arrayContaining(['elements', '0', '1/4']));
+    expect(words.join()).toMatch(/\|error\| in ulps/);
+    expect(await page.locator('#scale').innerText()).toMatch(
+      /^output units, 1e-\d+ to 1e-\d+, logarithmic$/,
+    );
+    // An error's bar is no longer than its bound's.
+    const bars = await page.$$eval('#techniques .bars', (cells) =>
+      cells.map((cell) => [...cell.children].map((bar) => bar.getBoundingClientRect().width)),
+    );
+    expect(bars.length).toBeGreaterThan(5);
+    for (const [allowed, found] of bars) expect(found).toBeLessThanOrEqual(allowed);
     expect(errors).toEqual([]);
   });
 });

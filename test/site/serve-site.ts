@@ -6,6 +6,10 @@ import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
+import { builtDist } from '../setup/built-dist.js';
+
+/** For the hook that builds the pages, and dist where it is older than the sources. In milliseconds. */
+export const buildPatience = 420_000;
 
 /** The browser that pages are tried in: the one that CHROMIUM names, else Debian's. */
 export const chromiumPath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
@@ -26,8 +30,9 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css',
 };
 
-/** Builds the pages into a folder of their own. */
+/** Builds the pages into a folder of their own; the emulated kernels of their examples are those of `dist`. */
 export async function buildSite(): Promise<string> {
+  await builtDist();
   const outDir = join(tmpdir(), `flashproof-site-${process.pid}`);
   const configFile = fileURLToPath(new URL('../../site/vite.config.ts', import.meta.url));
   await build({ configFile, logLevel: 'error', build: { outDir } });

@@ -2,7 +2,10 @@ import { rmSync } from 'node:fs';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordTimeline, timelineMutants } from '../../src/browser/index.js';
-import { buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
+import { deadlockOf } from '../../site/src/timeline/deadlock.js';
+import { eventKinds, kindOf } from '../../site/src/timeline/kinds.js';
+import { groupMistakes } from '../../site/src/timeline/mistake-groups.js';
+import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
 
 /** In milliseconds. */
 const patience = 120_000;
@@ -35,6 +38,51 @@ describe('recordTimeline', () => {
   });
 });
 
+describe('the words of the timeline', () => {
+  const stuck = 'remove: O staged: correction arrives';
+
+  it('has a colour for every action of a run, and each colour is of some', async () => {
+    const { events } = await recordTimeline(request);
+    const found = new Set(events.map(kindOf));
+    expect([...found].map(({ name }) => name).sort()).toEqual(
+      eventKinds.map(({ name }) => name).sort(),
+    );
+    expect(new Set(eventKinds.map(({ color }) => color)).size).toBe(eventKinds.length);
+    for (const event of events) expect(kindOf(event).name === 'waits').toBe(event.isWait);
+    const isMultiplied = events.filter(({ name }) => name === 'S: multiplied');
+    for (const event of isMultiplied) expect(kindOf(event).name).toBe('MMA');
+  });
+
+  it('lists a deadlock by what is awaited, with every warp once', async () => {
+    const { findings, isComplete } = await recordTimeline({ ...request, keys: 128, mutant: stuck });
+    expect(isComplete).toBe(false);
+    const waits = findings.map(deadlockOf).find((found) => found !== null)!;
+    expect(waits.length).toBeLessThan(6);
+    expect(waits).toContainEqual({
+      who: 'warps 8 to 11 (correction)',
+      site: 'O stored: correction waits at its end',
+      awaited: expect.stringMatching(/^parity 0 of O stored 1, .* 0 of 32 arrivals$/),
+    });
+    const message = findings.find((finding) => finding.startsWith('deadlock'))!;
+    const warps = [...message.matchAll(/CTA \d+ warp (\d+) \([^)]*\) at/g)].length;
+    const listed = waits.map(({ who }) => {
+      const [first, last = first] = /(\d+)(?: to (\d+))?/.exec(who)!.slice(1).filter(Boolean);
+      return Number(last) - Number(first) + 1;
+    });
+    expect(listed.reduce((sum, count) => sum + count, 0)).toBe(warps);
+    expect(deadlockOf('race: CTA 0 warp 1')).toBeNull();
+  });
+
+  it('groups every mistake by what it does', async () => {
+    const ids = (await timelineMutants()).map(({ id }) => id);
+    const groups = groupMistakes(ids);
+    expect([...groups.values()].flat().sort()).toEqual([...ids].sort());
+    expect([...groups.keys()]).toEqual(expect.arrayContaining(['remove', 'late', 'flip parity']));
+    for (const [kind, members] of groups)
+      for (const id of members) expect(id.startsWith(`${kind}: `)).toBe(true);
+  });
+});
+
 describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience }, () => {
   let browser: Browser;
   let page: Page;
@@ -52,7 +100,7 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     });
     page = await browser.newPage();
     page.on('pageerror', (error) => errors.push(String(error)));
-  }, patience);
+  }, buildPatience);
   afterAll(async () => {
     await browser?.close();
     close();
@@ -77,6 +125,21 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
       ...events.flatMap(({ start, end }) => [start, end]).filter((time) => time > wait.start),
     );
     expect(await page.locator('#now-heading').innerText()).toBe(`At clock ${next}`);
+    expect(await page.locator('#clock-value').innerText()).toBe(`${next} of ${clocks}`);
+    await page.locator('#view').fill('1');
+    expect(Number(await page.locator('#view-value').innerText())).toBeCloseTo(clocks / 2, -1);
+    expect(await page.locator('#legend li').allInnerTexts()).toEqual(
+      eventKinds.map(({ name }) => name),
+    );
+    await page.fill('#search', 'REMOVE staged correction');
+    const offered = await page.locator('#mutant optgroup option').allInnerTexts();
+    expect(offered).toEqual(['O staged: correction arrives']);
+    await page.selectOption('#mutant', 'remove: O staged: correction arrives');
+    await page.click('button.main');
+    await page.waitForSelector('#findings li');
+    expect(await page.locator('#findings').innerText()).toContain(
+      'warps 8 to 11 (correction) for parity 0 of O stored 1',
+    );
     await page.setViewportSize({ width: 360, height: 700 });
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect(wide).toBeLessThanOrEqual(360);

@@ -1,49 +1,67 @@
 import type { AuditWords } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
+import { exampleOf, examples } from '../examples.js';
+import { judgedWords, likelyOutputs, offerBeside, offerOutputs, option } from './choices.js';
 import type { AuditAnswer, AuditQuestion, ListedFile, NamedFile } from './protocol.js';
+import { showReport } from './report-frame.js';
 
 const chosen = byId('chosen', HTMLElement);
+const main = byId('main', HTMLElement);
+const about = byId('about', HTMLElement);
 const form = byId('form', HTMLFormElement);
 const outcome = byId('outcome', HTMLElement);
 const running = byId('running', HTMLElement);
 const report = byId('report', HTMLElement);
+const alternatives = byId('alternatives', HTMLElement);
+const options = byId('options', HTMLDetailsElement);
 const path = byId('path', HTMLSelectElement);
+const output = byId('output', HTMLSelectElement);
 const threads = byId('threads', HTMLInputElement);
 
 /** What is on the page, replaced as a whole. */
 interface State {
   readonly files: readonly NamedFile[];
   readonly listed: readonly ListedFile[];
-  /** Null while nothing is judged or listed. */
+  /** Null while nothing is judged or listed, but for one that has listed files and can judge them. */
   readonly worker: Worker | null;
+  readonly isBusy: boolean;
   /** Addresses of what can be saved, to be released. */
   readonly addresses: readonly string[];
 }
 const page: { state: State } = {
-  state: { files: [], listed: [], worker: null, addresses: [] },
+  state: { files: [], listed: [], worker: null, isBusy: false, addresses: [] },
 };
 
 /** Stops what runs: a worker that is ended takes those that it started with it. */
 function stop(): void {
   page.state.worker?.terminate();
-  page.state = { ...page.state, worker: null };
+  page.state = { ...page.state, worker: null, isBusy: false };
   running.hidden = true;
-  byId('cancel', HTMLButtonElement).hidden = true;
-  byId('run', HTMLButtonElement).disabled = false;
 }
 
 function say(kind: 'pass' | 'fail' | 'refused' | 'note', ...texts: readonly string[]): void {
-  const lines = texts.map((text) => create('p', {}, text));
+  const lines = texts.map((text, i) => {
+    const word = i === 0 ? (/^(PASS|FAIL)/.exec(text)?.[0] ?? '') : '';
+    return create('p', {}, create('strong', {}, word), text.slice(word.length));
+  });
   outcome.replaceChildren(create('div', { class: `verdict ${kind}` }, ...lines));
 }
 
-/** Asks a new worker, and hands each of its answers on until the last. */
-function ask(question: AuditQuestion, take: (answer: AuditAnswer) => void): void {
+/** The worker that listed the files and waits, else a new one. */
+function freeWorker(): Worker {
+  const { worker, isBusy } = page.state;
+  if (worker !== null && !isBusy) return worker;
   stop();
-  const worker = new Worker(new URL('./audit-worker.ts', import.meta.url), { type: 'module' });
-  page.state = { ...page.state, worker };
+  return new Worker(new URL('./audit-worker.ts', import.meta.url), { type: 'module' });
+}
+
+/** Asks a worker, and hands each of its answers on until the last. */
+function ask(question: AuditQuestion, take: (answer: AuditAnswer) => void): void {
+  const worker = freeWorker();
+  page.state = { ...page.state, worker, isBusy: true };
   worker.onmessage = ({ data }: MessageEvent<AuditAnswer>) => {
-    if (data.kind !== 'progress') stop();
+    if (data.kind === 'listed') page.state = { ...page.state, isBusy: false };
+    else if (data.kind !== 'progress') stop();
     take(data);
   };
   worker.onerror = ({ message }) => {
@@ -53,82 +71,7 @@ function ask(question: AuditQuestion, take: (answer: AuditAnswer) => void): void
   worker.postMessage(question);
 }
 
-function option(value: string, text = value): HTMLElement {
-  return create('option', { value }, text);
-}
-
-/** The tensors that may be an output, as the command line names them; those of the problem's file first. */
-function outputChoices(of: string): (readonly [value: string, name: string])[] {
-  const inputs = ['q', 'k', 'v'];
-  const tensors = page.state.listed.flatMap((file) =>
-    'tensors' in file ? file.tensors.map((tensor) => ({ file: file.name, tensor })) : [],
-  );
-  return tensors
-    .filter(({ file, tensor: { name } }) => file !== of || !inputs.includes(name))
-    .sort((a, b) => Number(a.file !== of) - Number(b.file !== of))
-    .map(({ file, tensor: { name } }) => [`${file === of ? '' : file}:${name}`, name] as const);
-}
-
-/** Fields for the other results that files may hold: the word, the label, and the tensors that it is shown for. */
-const others: readonly (readonly [word: keyof AuditWords, label: string, named: RegExp])[] = [
-  ['dout', 'dO', /^(dout|do)$/],
-  ['dq', 'dQ', /^dq$/],
-  ['dk', 'dK', /^dk$/],
-  ['dv', 'dV', /^dv$/],
-  ['dbias', 'dBias', /^dbias$/],
-  ['dsink', 'dSink', /^dsink$/],
-  ['outPartial', 'O of each split', /^out_partial$/],
-  ['lsePartial', 'LSE of each split', /^lse_partial$/],
-];
-
-/** What comes before the name of the chosen output: its file, and its part of the file. */
-function outputPrefix(): string {
-  return byId('output', HTMLSelectElement).value.replace(/(out|o)$/, '');
-}
-
-/** Offers the other results where there are any; those beside the output are chosen, and dO with gradients. */
-function offerOthers(): void {
-  const choices = outputChoices(path.value);
-  const prefix = outputPrefix();
-  const offered = others.flatMap(([word, label, named]) => {
-    const alike = choices.flatMap(([value, name]) => {
-      const last = name.slice(name.lastIndexOf('.') + 1);
-      return named.test(last) ? [{ value, before: value.slice(0, -last.length) }] : [];
-    });
-    if (alike.length === 0) return [];
-    const select = document.createElement('select');
-    select.name = word;
-    select.append(option('', 'none'), ...choices.map(([value]) => option(value)));
-    const own = alike.find(({ before }) => before === prefix);
-    select.value = (own ?? (word === 'dout' ? alike[0] : undefined))?.value ?? '';
-    return [{ word, select, field: create('label', {}, label, select) }];
-  });
-  const hasGradients = offered.some(
-    ({ word, select }) => word !== 'dout' && word.startsWith('d') && select.value !== '',
-  );
-  for (const { word, select } of offered) if (word === 'dout' && !hasGradients) select.value = '';
-  byId('others', HTMLElement).replaceChildren(...offered.map(({ field }) => field));
-}
-
-/** Offers results to judge; what is named as the command line expects it is chosen. */
-function offerOutputs(): void {
-  const choices = outputChoices(path.value);
-  const offer = (id: string, isOne: (name: string) => boolean) => {
-    const select = byId(id, HTMLSelectElement);
-    const empty = option('', id === 'lse' ? 'none' : 'choose one');
-    select.replaceChildren(empty, ...choices.map(([value]) => option(value)));
-    const own = choices.find(([, name]) => isOne(name));
-    select.value = own?.[0] ?? '';
-  };
-  offer('output', (name) => /(^|\.)(out|o)$/.test(name));
-  const prefix = outputPrefix();
-  offer(
-    'lse',
-    (name) => prefix !== '' && `:${name}`.endsWith(`${prefix.slice(prefix.indexOf(':'))}lse`),
-  );
-  offerOthers();
-}
-
+/** Offers what files hold, and judges it at once where it can be told what is to be judged. */
 function show(listed: readonly ListedFile[], judgedNames: readonly string[]): void {
   page.state = { ...page.state, listed };
   const refused = listed.flatMap((file) => ('refusal' in file ? [file.refusal] : []));
@@ -137,32 +80,58 @@ function show(listed: readonly ListedFile[], judgedNames: readonly string[]): vo
   );
   const count = listed.flatMap((file) => ('tensors' in file ? file.tensors : [])).length;
   chosen.textContent = `${listed.map(({ name }) => name).join(', ')}: ${count} tensors.`;
+  options.hidden = problems.length === 0;
   if (refused.length > 0) say('refused', ...refused);
-  else outcome.replaceChildren();
-  form.hidden = problems.length === 0;
-  if (problems.length === 0) {
-    if (refused.length === 0)
-      say('refused', `No file has a tensor "q"; the problem's tensors are named q, k and v.`);
-    return;
-  }
+  else if (problems.length === 0)
+    say('refused', `No file has a tensor "q"; the problem's tensors are named q, k and v.`);
+  if (problems.length === 0) return;
   path.replaceChildren(...problems.map(({ name }) => option(name)));
-  const as = byId('as', HTMLSelectElement);
-  as.replaceChildren(
+  byId('as', HTMLSelectElement).replaceChildren(
     option('', 'any correct fused kernel'),
     ...judgedNames.map((name) => option(name)),
   );
-  offerOutputs();
+  offerOutputs(listed, path.value);
+  if (refused.length > 0) return;
+  if (output.value !== '') return audit();
+  options.open = true;
+  say('note', 'Which tensor is the output? Choose it below.');
 }
 
-function take(list: FileList | null): void {
-  if (list === null || list.length === 0) return;
-  const files = [...list].map((file) => [file.name, file] as const);
-  page.state = { ...page.state, files, listed: [] };
+function take(files: readonly File[]): void {
+  if (files.length === 0) return;
+  const named = files.map((file) => [file.name, file] as const);
+  page.state = { ...page.state, files: named, listed: [] };
+  main.classList.add('given');
+  options.open = false;
+  options.hidden = true;
   report.hidden = true;
+  outcome.replaceChildren();
+  alternatives.replaceChildren();
   chosen.textContent = 'Reading the headers …';
-  ask({ kind: 'list', files }, (answer) => {
+  ask({ kind: 'list', files: named }, (answer) => {
     if (answer.kind === 'listed') show(answer.files, answer.judgedNames);
   });
+}
+
+/** Judges the example that the address names, if it names one. */
+async function takeExample(): Promise<void> {
+  const example = exampleOf(location.hash);
+  for (const link of byId('examples', HTMLElement).querySelectorAll('a'))
+    if (link.hash === `#example=${example?.id}`) link.setAttribute('aria-current', 'true');
+    else link.removeAttribute('aria-current');
+  if (example === null) return;
+  const name = `${example.id}.safetensors`;
+  stop();
+  main.classList.add('given');
+  chosen.textContent = 'Loading the example …';
+  try {
+    const response = await fetch(`./examples/${name}`);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    take([new File([await response.blob()], name)]);
+    about.textContent = example.text;
+  } catch (error) {
+    say('refused', `The example ${name} could not be loaded: ${String(error)}.`);
+  }
 }
 
 const stages: Readonly<Record<string, string>> = {
@@ -171,16 +140,36 @@ const stages: Readonly<Record<string, string>> = {
   bounds: 'Bounds',
 };
 
-function showReport(html: string, json: string): void {
+/** Offers the other outputs of the files, a button each. */
+function offerAlternatives(): void {
+  const rest = likelyOutputs(page.state.listed, path.value).filter((one) => one !== output.value);
+  const buttons = rest.slice(0, 8).map((one) => {
+    const button = create('button', { type: 'button' }, one);
+    button.addEventListener('click', () => {
+      output.value = one;
+      offerBeside(page.state.listed, path.value);
+      audit();
+    });
+    return button;
+  });
+  alternatives.replaceChildren(
+    ...(buttons.length === 0 ? [] : ['Also in these files: ', ...buttons]),
+  );
+}
+
+function showVerdict(
+  answer: AuditAnswer & { readonly kind: 'judged' },
+  words: Partial<AuditWords>,
+) {
+  const workers = `${threads.value} ${threads.value === '1' ? 'worker' : 'workers'}`;
+  const judged = judgedWords.flatMap((word) => words[word] || []).join(', ');
+  say(
+    answer.pass ? 'pass' : 'fail',
+    answer.sentence,
+    `Judged: ${judged}. ${answer.seconds.toFixed(1)} s on ${workers}.`,
+  );
   for (const address of page.state.addresses) URL.revokeObjectURL(address);
-  const addresses = [
-    URL.createObjectURL(new Blob([html], { type: 'text/html' })),
-    URL.createObjectURL(new Blob([json], { type: 'application/json' })),
-  ];
-  page.state = { ...page.state, addresses };
-  byId('saveHtml', HTMLAnchorElement).href = addresses[0];
-  byId('saveJson', HTMLAnchorElement).href = addresses[1];
-  byId('frame', HTMLIFrameElement).src = addresses[0];
+  page.state = { ...page.state, addresses: showReport(answer.page, answer.json) };
   report.hidden = false;
 }
 
@@ -194,42 +183,57 @@ function audit(): void {
   const progress = byId('progress', HTMLProgressElement);
   report.hidden = true;
   const { files } = page.state;
-  const workers = Math.max(1, Math.floor(Number(threads.value)) || 1);
-  ask({ kind: 'audit', files, path: path.value, words, threads: workers }, (answer) => {
+  threads.value = String(Math.max(1, Math.floor(Number(threads.value)) || 1));
+  const question = { files, path: path.value, words, threads: Number(threads.value) };
+  ask({ kind: 'audit', ...question }, (answer) => {
     if (answer.kind === 'progress') {
       stage.textContent = stages[answer.stage] ?? answer.stage;
       progress.value = answer.done;
     } else if (answer.kind === 'refused') say('refused', answer.line);
-    else if (answer.kind === 'judged') {
-      const time = `${answer.seconds.toFixed(1)} s on ${workers} ${workers === 1 ? 'worker' : 'workers'}.`;
-      say(answer.pass ? 'pass' : 'fail', answer.sentence, time);
-      showReport(answer.page, answer.json);
-    }
+    else if (answer.kind === 'judged') showVerdict(answer, words);
   });
+  offerAlternatives();
   outcome.replaceChildren();
   stage.textContent = 'Reading';
   progress.value = 0;
   running.hidden = false;
-  byId('run', HTMLButtonElement).disabled = true;
-  byId('cancel', HTMLButtonElement).hidden = false;
 }
 
-const drop = byId('drop', HTMLElement);
-drop.addEventListener('dragover', (event) => {
-  event.preventDefault();
-  drop.classList.add('over');
-});
-drop.addEventListener('dragleave', () => drop.classList.remove('over'));
-drop.addEventListener('drop', (event) => {
-  event.preventDefault();
-  drop.classList.remove('over');
-  take(event.dataTransfer?.files ?? null);
-});
-byId('files', HTMLInputElement).addEventListener('change', ({ target }) =>
-  take((target as HTMLInputElement).files),
+/** Takes files that are dropped anywhere on the page. */
+function takeDrops(): void {
+  const drop = byId('drop', HTMLElement);
+  document.addEventListener('dragover', (event) => {
+    event.preventDefault();
+    drop.classList.add('over');
+  });
+  document.addEventListener('dragleave', () => drop.classList.remove('over'));
+  document.addEventListener('drop', (event) => {
+    event.preventDefault();
+    drop.classList.remove('over');
+    takeOwn([...(event.dataTransfer?.files ?? [])]);
+  });
+}
+
+/** Takes files of the person, and no longer an example. */
+function takeOwn(files: readonly File[]): void {
+  if (files.length === 0) return;
+  history.replaceState(null, '', location.pathname);
+  void takeExample();
+  about.textContent = '';
+  take(files);
+}
+
+byId('examples', HTMLElement).append(
+  ...examples.map(({ id, title }) =>
+    create('li', {}, create('a', { href: `#example=${id}` }, title)),
+  ),
 );
-path.addEventListener('change', offerOutputs);
-byId('output', HTMLSelectElement).addEventListener('change', offerOthers);
+takeDrops();
+byId('files', HTMLInputElement).addEventListener('change', ({ target }) =>
+  takeOwn([...((target as HTMLInputElement).files ?? [])]),
+);
+path.addEventListener('change', () => offerOutputs(page.state.listed, path.value));
+output.addEventListener('change', () => offerBeside(page.state.listed, path.value));
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   audit();
@@ -238,5 +242,7 @@ byId('cancel', HTMLButtonElement).addEventListener('click', () => {
   stop();
   say('note', 'Cancelled: nothing was judged.');
 });
+window.addEventListener('hashchange', () => void takeExample());
 threads.value = String(Math.max(1, Math.min(8, navigator.hardwareConcurrency || 1)));
+void takeExample();
 keepOffline();

@@ -21,12 +21,40 @@ function digits(value: number): string {
 
 function showOutputs(outputs: ExperimentOutputs, seconds: number): void {
   refused.replaceChildren();
-  byId('histogram', HTMLElement).replaceChildren(histogramSvg(outputs.histogram));
+  const picture = histogramSvg(outputs.histogram);
+  const words = create('p', { class: 'muted' }, picture.getAttribute('aria-label') ?? '');
+  byId('histogram', HTMLElement).replaceChildren(picture, words);
   state.textContent = `Largest error ${digits(outputs.largestError)}, rms ${digits(outputs.rmsError)}, of outputs up to ${digits(outputs.largestOutput)}; ${Math.round(1000 * seconds)} ms.`;
 }
 
+/**
+ * The largest error of a technique within its bound, as two bars on one logarithmic scale.
+ * @param scale ends of the scale
+ */
+function barsOf(found: number | undefined, bound: number, [low, high]: readonly number[]) {
+  const bar = (value: number, name: string): HTMLElement => {
+    const share = value > 0 ? Math.log(value / low) / Math.log(high / low) : 0;
+    const width = `width: ${(100 * Math.min(1, Math.max(0.005, share))).toFixed(1)}%`;
+    return create('span', { class: name, style: width });
+  };
+  const bars = [bar(bound, 'allowed'), ...(found === undefined ? [] : [bar(found, 'found')])];
+  return create('td', { class: 'bars' }, ...bars);
+}
+
+/** The decades that hold all numbers. */
+function decades(values: readonly number[]): readonly number[] {
+  const positive = values.filter((value) => value > 0);
+  if (positive.length === 0) return [0.1, 1];
+  const low = 10 ** Math.floor(Math.log10(Math.min(...positive)));
+  return [low, Math.max(10 * low, 10 ** Math.ceil(Math.log10(Math.max(...positive))))];
+}
+
 function showTable({ techniques, total }: TechniqueTable, seconds: number): void {
-  const rows = [...techniques, total].map(({ technique, bound, measured }) =>
+  const all = [...techniques, total];
+  const scale = decades(all.flatMap(({ bound, measured }) => [bound.max, measured?.max ?? 0]));
+  byId('scale', HTMLElement).textContent =
+    `output units, ${scale.map((end) => end.toExponential()).join(' to ')}, logarithmic`;
+  const rows = all.map(({ technique, bound, measured }) =>
     create(
       'tr',
       {},
@@ -39,6 +67,7 @@ function showTable({ techniques, total }: TechniqueTable, seconds: number): void
         { class: 'number' },
         measured === null ? '–' : `${digits(100 * measured.used)} %`,
       ),
+      barsOf(measured?.max, bound.max, scale),
     ),
   );
   byId('techniques', HTMLElement).replaceChildren(...rows);

@@ -1,5 +1,8 @@
 import type { Timeline, TimelineEvent } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
+import { deadlockOf } from './deadlock.js';
+import { eventKinds } from './kinds.js';
+import { offerMistakes } from './mistakes.js';
 import { timelinePicture } from './picture.js';
 import type { TimelineAnswer, TimelineQuestion } from './protocol.js';
 
@@ -11,9 +14,14 @@ const worker = new Worker(new URL('./timeline-worker.ts', import.meta.url), { ty
 const ask = (question: TimelineQuestion) => worker.postMessage(question);
 
 /** What is shown: a run, and the clocks at which something begins or ends. */
-const shown: { timeline: Timeline | null; moments: readonly number[] } = {
+const shown: {
+  timeline: Timeline | null;
+  moments: readonly number[];
+  mistakes: readonly string[];
+} = {
   timeline: null,
   moments: [],
+  mistakes: [],
 };
 
 /** What a warp or a unit is at when a clock has come: the event that began last. */
@@ -30,6 +38,8 @@ function show(): void {
   const window = { from: Math.round(from), to: Math.round(from + length) };
   byId('picture', HTMLElement).replaceChildren(timelinePicture(timeline, window, time));
   byId('now-heading', HTMLElement).textContent = `At clock ${time}`;
+  byId('clock-value', HTMLElement).textContent = `${time} of ${timeline.clocks}`;
+  byId('view-value', HTMLElement).textContent = String(window.to - window.from);
   const rows = timeline.tracks.map(({ id, cta, name }) => {
     const event = eventAt(
       timeline.events.filter(({ track }) => track === id),
@@ -48,6 +58,41 @@ function show(): void {
   byId('now', HTMLElement).replaceChildren(...rows);
 }
 
+/** A finding; a deadlock as a list of who waits for what. */
+function findingOf(finding: string): HTMLElement {
+  const waits = deadlockOf(finding);
+  if (waits === null) return create('p', {}, finding);
+  const items = waits.map(({ who, site, awaited }) =>
+    create(
+      'li',
+      {},
+      create('strong', {}, who),
+      ` for ${awaited}`,
+      create('small', {}, ` (${site})`),
+    ),
+  );
+  return create(
+    'div',
+    {},
+    create('p', {}, 'A deadlock. These wait for ever:'),
+    create('ul', {}, ...items),
+  );
+}
+
+function showMistakes(): void {
+  const { value } = byId('search', HTMLInputElement);
+  const count = offerMistakes(byId('mutant', HTMLSelectElement), shown.mistakes, value);
+  byId('count', HTMLElement).textContent =
+    `${count} of ${shown.mistakes.length} in the synchronisation`;
+}
+
+function showLegend(): void {
+  const items = eventKinds.map(({ name, color }) =>
+    create('li', {}, create('span', { style: `background: ${color}` }), name),
+  );
+  byId('legend', HTMLElement).replaceChildren(...items);
+}
+
 function take(timeline: Timeline): void {
   const moments = new Set(timeline.events.flatMap(({ start, end }) => [start, end]));
   shown.timeline = timeline;
@@ -58,7 +103,7 @@ function take(timeline: Timeline): void {
     ? 'all warps came to their end'
     : 'a deadlock: warps wait for ever';
   state.textContent = `${timeline.clocks} clocks, ${timeline.events.length} events; ${end}.`;
-  const found = timeline.findings.map((finding) => create('p', {}, finding));
+  const found = timeline.findings.map(findingOf);
   const none = create(
     'p',
     {},
@@ -78,11 +123,8 @@ function take(timeline: Timeline): void {
 
 worker.onmessage = ({ data }: MessageEvent<TimelineAnswer>) => {
   if (data.kind === 'mutants') {
-    const options = data.ids.map((id) => create('option', { value: id }, id));
-    byId('mutant', HTMLSelectElement).replaceChildren(
-      create('option', { value: '' }, 'none'),
-      ...options,
-    );
+    shown.mistakes = data.ids;
+    showMistakes();
     run();
   } else if (data.kind === 'timeline') take(data.timeline);
   else {
@@ -123,9 +165,11 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   run();
 });
+byId('search', HTMLInputElement).addEventListener('input', showMistakes);
 clock.addEventListener('input', show);
 view.addEventListener('input', show);
 byId('before', HTMLButtonElement).addEventListener('click', () => step(false));
 byId('next', HTMLButtonElement).addEventListener('click', () => step(true));
+showLegend();
 ask({ kind: 'mutants' });
 keepOffline();

@@ -1,5 +1,6 @@
 import type { Timeline, TimelineEvent } from '../../../src/browser/index.js';
 import { svg } from '../element.js';
+import { kindOf } from './kinds.js';
 
 const [names, width, rowHeight, head] = [170, 900, 16, 22];
 
@@ -26,7 +27,7 @@ export function timelinePicture(
         y: head + rows.get(event.track)! * rowHeight + 2,
         width: Math.max(0.5, right - left),
         height: rowHeight - 4,
-        fill: event.isWait ? 'var(--line)' : 'var(--series)',
+        fill: kindOf(event).color,
       },
       svg('title', {}, `${event.name}, ${event.start} to ${event.end}`),
     );
@@ -35,12 +36,12 @@ export function timelinePicture(
     svg('text', { x: at, y, 'font-size': 11, fill: 'currentColor' }, text);
   const height = head + tracks.length * rowHeight;
   const ticks = [0, 0.25, 0.5, 0.75].map((share) => Math.round(from + share * (to - from)));
-  const say = `Clocks ${from} to ${to}: ${tracks.length} warps and units; grey is waiting. The table below says what each does at clock ${clock}.`;
+  const say = `Clocks ${from} to ${to}: ${tracks.length} warps and units; the legend names the colours. The table below says what each does at clock ${clock}.`;
   const hasTwo = tracks.some(({ cta }) => cta > 0);
   return svg(
     'svg',
     { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': say },
-    ...ticks.map((tick) => label(String(tick), x(tick), 12)),
+    ...ticks.map((tick, i) => label(i === 0 ? `clock ${tick}` : String(tick), x(tick), 12)),
     ...tracks.map(({ name, cta }, row) =>
       label(`${hasTwo ? `CTA ${cta}: ` : ''}${name}`, 0, head + (row + 0.75) * rowHeight),
     ),

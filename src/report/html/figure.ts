@@ -116,3 +116,17 @@ export function sectionTable(caption: string, { rows, numberColumns }: Section):
   const heads = isSpanning(first) ? [] : first;
   return dataTable({ caption, rows: [['', ...heads.slice(1)], ...body], numberColumns });
 }
+
+/** Numbers with their names, side by side. */
+export function definitions(
+  name: string,
+  entries: readonly (readonly [name: string, value: Content])[],
+): Html {
+  return element(
+    'dl',
+    { class: name },
+    entries.map(([term, value]) =>
+      element('div', {}, element('dt', {}, term), element('dd', {}, value)),
+    ),
+  );
+}

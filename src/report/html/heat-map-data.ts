@@ -25,6 +25,17 @@ export interface HeatMaps {
   readonly maps: readonly HeatMap[];
   /** Number of heads without a map of their own, none of which has a larger share than those with one. */
   readonly leftOut: number;
+  /** All heads across and tiles of queries down; null where the maps are of all heads. */
+  readonly overview: HeatOverview | null;
+}
+
+/** The largest share of each head in each tile of queries: [tiles × heads], batches beside each other. */
+export interface HeatOverview extends Omit<HeatMap, 'head'> {
+  readonly tiles: number;
+  /** Queries of a tile: 128, or more where there are many. */
+  readonly tileQueries: number;
+  /** Heads of all batches. */
+  readonly count: number;
 }
 
 export interface HeatMapOptions {
@@ -89,6 +100,36 @@ function largestOf(shares: Float32Array): number {
   return largest;
 }
 
+/** Queries of the tiles that plots tell apart. */
+export const tileQueries = 128;
+
+/** Maximum number of tiles of queries in an overview. */
+const mostTiles = 64;
+
+/** An overview without any head yet, of rows of cells. */
+function emptyOverview(queries: number, rowsPerCell: number, count: number) {
+  let step = Math.max(tileQueries, rowsPerCell);
+  while (queries / step > mostTiles) step *= 2;
+  const tiles = Math.ceil(queries / step);
+  const shares = new Float32Array(tiles * count).fill(NaN);
+  return { tiles, tileQueries: step, count, shares, special: new Uint8Array(tiles * count) };
+}
+
+/** Adds the cells of a head to an overview. */
+function addToOverview(
+  overview: ReturnType<typeof emptyOverview>,
+  head: number,
+  { shares, special }: Pick<HeatMap, 'shares' | 'special'>,
+  cellsPerTile: number,
+): void {
+  for (let tile = 0; tile < overview.tiles; tile++) {
+    const at = tile * overview.count + head;
+    const end = (tile + 1) * cellsPerTile;
+    overview.shares[at] = largestOf(shares.subarray(tile * cellsPerTile, end));
+    overview.special[at] = special.subarray(tile * cellsPerTile, end).includes(1) ? 1 : 0;
+  }
+}
+
 /**
  * The share of its bound that each element uses, downsampled by maximum so that no outlier is lost, and
  * the heads left out by their largest share. It needs memory for the cells that are kept, and for those
@@ -109,10 +150,13 @@ export function createHeatMaps(
   });
   let kept: HeatMap[] = [];
   let pooled = empty();
+  const overview = emptyOverview(queries, sizes.rowsPerCell, count);
+  const cellsPerTile = (overview.tileQueries / sizes.rowsPerCell) * sizes.columnCells;
   for (let head = 0; head < count; head++) {
     const { shares, special } = mostMaps === 0 ? pooled : (pooled = empty());
     addHead(judged, head, sizes, shares, special);
     if (mostMaps === 0) continue;
+    addToOverview(overview, head, { shares, special }, cellsPerTile);
     kept.push({ head, shares, special, largest: largestOf(shares) });
     if (kept.length <= mostMaps) continue;
     // NaN, for a head without a finite element, counts as the least.
@@ -128,5 +172,6 @@ export function createHeatMaps(
     ...sizes,
     maps: kept,
     leftOut: mostMaps === 0 ? 0 : count - kept.length,
+    overview: mostMaps === 0 ? null : { ...overview, largest: largestOf(overview.shares) },
   };
 }

@@ -2,13 +2,10 @@ import type { RenderFunction } from '@observablehq/plot';
 import { formatNumber, formatShare } from '../../words/index.js';
 import { type DataTable, figure } from './figure.js';
 import type { Drawing } from './drawing.js';
-import type { HeatMap, HeatMaps } from './heat-map-data.js';
+import { cellPaths, headName, levels, worstCells } from './heat-cells.js';
+import { tileQueries, type HeatMap, type HeatMaps } from './heat-map-data.js';
 import { element, type Html } from '../layout/index.js';
 
-/** Upper ends of the colours' ranges of shares of the bound; above 1 an element fails. */
-const levels = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 3, 30, Infinity] as const;
-
-const tile = 128;
 /** Distance in pixels below which outlines would hide the cells that they outline. */
 const closestOutlines = 7;
 /** Maximum number of rows of a heat map's table. */
@@ -17,38 +14,8 @@ const mostTableRows = 64;
 /** Sizes of a map beside others, and alone. */
 const sizes = { small: [360, 330], large: [480, 440] } as const;
 
-/** The colour of a cell: an index into the levels, one more for special; −1 for none. */
-function levelOf(share: number, special: number): number {
-  if (special === 1 && !(share > 1)) return levels.length;
-  return levels.findIndex((level) => share <= level);
-}
-
-/** The cells of each colour as one path, in units of cells, with neighbours of a row merged. */
-function cellPaths({ shares, special }: HeatMap, maps: HeatMaps): string[] {
-  const { rowCells, columnCells, rowsPerCell, columnsPerCell, queries, columns } = maps;
-  const paths = Array.from({ length: levels.length + 1 }, () => '');
-  // The last cells may be cut off by the end of the matrix.
-  const bottom = (row: number) => Math.min(row + 1, queries / rowsPerCell);
-  const right = (column: number) => Math.min(column, columns / columnsPerCell);
-  for (let row = 0; row < rowCells; row++) {
-    const level = (column: number) =>
-      column < columnCells
-        ? levelOf(shares[row * columnCells + column], special[row * columnCells + column])
-        : -1;
-    for (let begin = 0; begin < columnCells;) {
-      const own = level(begin);
-      let end = begin + 1;
-      while (level(end) === own && end < columnCells) end++;
-      const across = right(end) - begin;
-      if (own >= 0) paths[own] += `M${begin} ${row}h${across}V${bottom(row)}h${-across}z`;
-      begin = end;
-    }
-  }
-  return paths;
-}
-
 function outlines(length: number, pixels: number): number[] {
-  let step = tile;
+  let step = tileQueries;
   while ((pixels * step) / Math.max(length, 1) < closestOutlines) step *= 2;
   return Array.from({ length: Math.ceil(length / step) - 1 }, (_, i) => (i + 1) * step);
 }
@@ -59,29 +26,33 @@ interface MarkedElement {
   readonly column: number;
 }
 
-/** The name of a head counted over [batch, heads]. */
-function headName(head: number | null, heads: number): string {
-  if (head === null) return 'all heads';
-  const batch = Math.floor(head / heads);
-  return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;
-}
-
-/** The coloured cells of a map. */
-function cellsMark(map: HeatMap, maps: HeatMaps): RenderFunction {
-  const { rowsPerCell, columnsPerCell } = maps;
+/** The coloured cells of a map, in units of cells; those of the worst element's have an id. */
+function cellsMark(map: HeatMap, maps: HeatMaps, isWorst: boolean): RenderFunction {
+  const { rowsPerCell, columnsPerCell, rowCells, columnCells, queries, columns } = maps;
+  const ends = {
+    rowCells,
+    columnCells,
+    height: queries / rowsPerCell,
+    width: columns / columnsPerCell,
+  };
   return (_index, scales, _channels, _dimensions, context) => {
-    const group = context!.document.createElementNS('http://www.w3.org/2000/svg', 'g');
+    const make = (name: 'g' | 'path') =>
+      context!.document.createElementNS('http://www.w3.org/2000/svg', name);
+    const group = make('g');
     const x = (at: number): number => Number(scales.x!(at));
     const y = (at: number): number => Number(scales.y!(at));
     const scale = [x(columnsPerCell) - x(0), y(rowsPerCell) - y(0)];
     group.setAttribute('transform', `translate(${x(0)},${y(0)}) scale(${scale.join(',')})`);
-    group.setAttribute('shape-rendering', 'crispEdges');
-    cellPaths(map, maps).forEach((d, level) => {
+    const cells = make('g');
+    cells.setAttribute('shape-rendering', 'crispEdges');
+    if (isWorst) cells.setAttribute('id', worstCells);
+    group.append(cells);
+    cellPaths(map, ends).forEach((d, level) => {
       if (d === '') return;
-      const path = context!.document.createElementNS('http://www.w3.org/2000/svg', 'path');
+      const path = make('path');
       path.setAttribute('class', `heat-${level}`);
       path.setAttribute('d', d);
-      group.append(path);
+      cells.append(path);
     });
     return group;
   };
@@ -125,7 +96,8 @@ export function drawHeatMap(
       x: { domain: [0, columns], label: 'column', ticks: 5, tickFormat: String },
       y: { domain: [queries, 0], label: 'query', ticks: 6, tickFormat: String },
       marks: [
-        cellsMark(map, maps),
+        // Maps of all heads stand beside each other, of other outputs too.
+        cellsMark(map, maps, marked !== null && map.head !== null),
         // Two colours, so that a line shows on pale cells and on dark ones.
         ...[
           { stroke: 'var(--page)', strokeWidth: 2 },
@@ -145,7 +117,7 @@ export function drawHeatMap(
 /** The largest share of each tile of queries, a column for each head. */
 export function heatTable(maps: HeatMaps): DataTable {
   const { queries, rowsPerCell, rowCells, columnCells } = maps;
-  let step = Math.max(tile, rowsPerCell);
+  let step = Math.max(tileQueries, rowsPerCell);
   while (queries / step > mostTableRows) step *= 2;
   const cellsPerStep = step / rowsPerCell;
   const largest = ({ shares }: HeatMap, first: number) => {

@@ -10,7 +10,9 @@ import { notJudged } from '../text/index.js';
 import { loadDrawing } from './drawing.js';
 import { htmlPage, verdictBanner } from './page.js';
 import { type HtmlReport, type Judged, type Part, partsOf } from './page-parts.js';
-import { figuresOfMerit } from './report-sections.js';
+import { glances } from './heat-cells.js';
+import { worstRowFigures } from './findings.js';
+import { figuresOfMerit, worstHeadOf } from './report-sections.js';
 
 /** The report for machines. No text in it can end the script early. */
 export function embeddedReport(report: FileReport): Html {
@@ -31,8 +33,21 @@ function pageHeader(report: AuditReport, judged: Judged | null): Html {
     'header',
     {},
     element('h1', {}, subject(report)),
-    verdictBanner(verdict.status, verdict.sentence, verdict.pass),
-    element('p', { class: 'muted' }, describeReportedProblem(problem)),
+    element(
+      'div',
+      { class: 'first' },
+      element(
+        'div',
+        {},
+        verdictBanner(verdict.status, verdict.sentence, verdict.pass),
+        worstRowFigures(report),
+        element('p', { class: 'muted' }, describeReportedProblem(problem)),
+      ),
+      // A sample of rows has no map.
+      judged === null || judged.report.sample !== null
+        ? ''
+        : glances(judged.plots.heat, worstHeadOf(judged.report, judged.plots.heat)),
+    ),
     sample === null ? '' : element('p', { class: 'muted' }, `Judged: ${describeSample(sample)}.`),
     verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
     warnings.map((warning) =>

@@ -15,11 +15,11 @@ import {
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import type { Drawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
+import { findingsContent } from './findings.js';
 import { figures, sectionTable } from './figure.js';
 import type { PlotData } from './plot-data.js';
 import { provenanceContent, type ReproduceCommand, reproduceContent } from './provenance.js';
 import {
-  findingsContent,
   heatContent,
   rowsContent,
   techniquesContent,

@@ -1,101 +1,21 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import { formatNumber, formatUse } from '../../words/index.js';
 import type { ElementTest, ErrorProfile } from '../../audit/index.js';
-import {
-  type AuditReport,
-  fromReported,
-  type JudgedReport,
-  mainOutput,
-  numbersOf,
-} from '../json/index.js';
+import { fromReported, type JudgedReport, mainOutput, numbersOf } from '../json/index.js';
 import {
   errorSections,
-  failedTestsSection,
-  nearestText,
-  placeText,
   techniqueNotes,
   techniqueSections,
-  testNotes,
-  testsSection,
   usualChecksSection,
-  worstRowText,
 } from '../text/index.js';
-import { dataTable, figure, figures, sectionTable } from './figure.js';
+import { dataTable, definitions, figure, figures, sectionTable } from './figure.js';
 import type { Drawing } from './drawing.js';
 import { heatFigure, heatLegend, heatTable } from './heat-map.js';
-import { breakLine, element, join, type Html } from '../layout/index.js';
+import { element, join, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { rowScatterFigure } from './row-scatter.js';
 import { drawTechniqueBars } from './technique-bars.js';
 import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
-
-function list(clauses: readonly string[]): Html {
-  return element(
-    'ul',
-    {},
-    clauses.map((clause) => element('li', {}, `${clause}.`)),
-  );
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-/** The place of a failure, the worst row, and the tests that fail by most, as on a terminal; nothing on a pass. */
-function failureContent(report: AuditReport): Html {
-  if (report.verdict.findings.length === 0) return join();
-  const texts = [
-    ['Place', placeText(report)],
-    ['Nearest cause', nearestText(report)],
-    ['Worst row', worstRowText(report)],
-  ] as const;
-  const failed = failedTestsSection(report);
-  return join(
-    texts.flatMap(([name, text]) => (text === null ? [] : [element('p', {}, `${name}: ${text}.`)])),
-    failed === null ? '' : sectionTable('The tests that fail by most', failed),
-  );
-}
-
-/** Every reason to fail, its cause with the evidence, and the tests one by one. */
-export function findingsContent(report: AuditReport, identification: string | null): Html {
-  const { findings, diagnosis } = report.verdict;
-  const cause =
-    diagnosis === null
-      ? []
-      : [
-          element('h3', {}, 'Cause'),
-          element(
-            'p',
-            {},
-            diagnosis.id === 'unexplained' ? 'Unexplained.' : `${capitalized(diagnosis.sentence)}.`,
-          ),
-        ];
-  const evidence = diagnosis?.evidence ?? [];
-  return join(
-    cause,
-    failureContent(report),
-    findings.length === 0
-      ? element('p', {}, 'No test fails.')
-      : [element('h3', {}, 'All findings'), list(findings.map(({ statement }) => statement))],
-    evidence.length === 0 ? '' : [element('h3', {}, 'Evidence'), list(evidence)],
-    report.outputs === null
-      ? ''
-      : join(
-          sectionTable('Tests that take part in the verdict', testsSection(report)),
-          element('p', { class: 'note' }, testNotes(report)),
-        ),
-    identification === null
-      ? ''
-      : join(
-          element('h3', {}, 'Which kernel it looks like'),
-          element(
-            'pre',
-            { tabindex: 0 },
-            identification.split('\n').flatMap((line) => [line, breakLine]),
-          ),
-        ),
-  );
-}
 
 /** The error that each technique may cause, and the error that it causes. */
 export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport): Html {
@@ -146,11 +66,17 @@ export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport
   );
 }
 
+/** The head of the worst element, counted over [batch, heads]; null where no element is finite. */
+export function worstHeadOf(report: JudgedReport, { heads }: PlotData['heat']): number | null {
+  const { worst } = fromReported<ElementTest>(mainOutput(report).elements);
+  return worst === null ? null : worst.at.batch * heads + worst.at.head;
+}
+
 /** The places of the errors. */
 export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: PlotData): Html {
   const { worst } = fromReported<ElementTest>(mainOutput(report).elements);
   if (heat.maps.length === 0) return element('p', {}, 'The output has no elements.');
-  const worstHead = worst === null ? -1 : worst.at.batch * heat.heads + worst.at.head;
+  const worstHead = worstHeadOf(report, heat);
   const anySpecial = heat.maps.some(({ special }) => special.includes(1));
   const shown =
     heat.leftOut > 0
@@ -238,23 +164,16 @@ export function figuresOfMerit(report: JudgedReport): Html {
   const { absolute, ulps } = fromReported<ErrorProfile>(mainOutput(report).error);
   const { format } = mainOutput(report);
   const figure = (name: string, value: number, shown = formatNumber(value)) =>
-    element(
-      'div',
-      {},
-      element('dt', {}, name),
-      element('dd', {}, element('data', { value }, shown)),
-    );
-  return element(
-    'dl',
-    { class: 'figures-of-merit' },
+    [name, element('data', { value }, shown)] as const;
+  return definitions('figures-of-merit', [
     figure('largest share of a bound', elements.worstRatio, formatUse(elements.worstRatio)),
     figure('elements beyond their bound', elements.outside, String(elements.outside)),
     figure('largest error', absolute.max),
     figure('root mean square error', absolute.rms),
     // A larger number of them says no more than the error itself.
-    ulps.max > 100 ? '' : figure(`largest error, ulps of ${format}`, ulps.max),
-    numbersOf(report).map(({ prose, numbers }) =>
+    ...(ulps.max > 100 ? [] : [figure(`largest error, ulps of ${format}`, ulps.max)]),
+    ...numbersOf(report).map(({ prose, numbers }) =>
       figure(`largest error of ${prose}`, fromReported<number>(numbers.max)),
     ),
-  );
+  ]);
 }

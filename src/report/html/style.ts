@@ -88,6 +88,12 @@ a{color:var(--link)}
 .muted{color:var(--muted)}
 .warning{font-weight:600}
 th.gloss{color:var(--muted);font-weight:400;white-space:normal}
+.first{display:grid;grid-template-columns:1fr auto;gap:8px 24px}
+.glances{display:flex;gap:16px}
+.glance{width:150px;font-size:.8rem;line-height:1.3;text-decoration:none;color:var(--muted)}
+.glance svg{display:block;width:100%;height:120px;border:1px solid var(--outline);margin-bottom:4px}
+dl.worst-row{display:flex;flex-wrap:wrap;gap:4px 28px;margin:0 0 12px}
+dl.worst-row div{display:flex;gap:8px;align-items:baseline}
 dl.figures-of-merit{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:16px 0}
 dl.figures-of-merit div{display:flex;flex-direction:column;justify-content:space-between;background:var(--panel);border-radius:6px;padding:10px 14px}
 dt{color:var(--muted);font-size:.85rem}
@@ -125,10 +131,13 @@ code,pre{font:.88rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre{background:var(--panel);border-radius:6px;padding:12px 14px;overflow-x:auto;margin:4px 0 16px}
 .hash{overflow-wrap:anywhere}
 footer{padding:20px;border-top:1px solid var(--line);margin-top:24px;color:var(--muted);font-size:.9rem}
+@media (max-width:640px){.first{grid-template-columns:1fr}.glance{flex:1}.glance svg{height:80px}}
 @media (max-width:480px){header,main,nav{padding-left:16px;padding-right:16px}.verdict p{font-size:1.1rem}section{padding-top:22px}}
 @media print{
 body{font-size:10.5pt}
-nav,.skip,details:not([open]){display:none}
+nav,.skip,details:not([open],.printed){display:none}
+details.printed::details-content{content-visibility:visible;display:block}
+.printed summary{display:none}
 header,main,footer{max-width:none;padding-left:0;padding-right:0}
 figure,.table,pre,.verdict,dl{break-inside:avoid}
 h2,h3{break-after:avoid}

@@ -9,11 +9,13 @@ import { fromReported, type FileReport } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 
 /** The element or row of a quantity that uses most of its bound. */
-interface WorstRow {
+export interface WorstRow {
   /** Name of the quantity. */
   readonly name: string;
   readonly share: number;
   readonly text: string;
+  /** Where it is, what the kernel gave, and what it may at most be off the exact value; null where that is not finite. */
+  readonly numbers: Readonly<Record<'where' | 'got' | 'exact' | 'bound', string>> | null;
 }
 
 type Named = { readonly name: string; readonly label: string };
@@ -28,13 +30,19 @@ function worstRow(
       'at' in firstNonFinite
         ? `${describePlace(firstNonFinite.at)}: got ${firstNonFinite.value}, exact ${firstNonFinite.oracle}`
         : `${describePlace(firstNonFinite)}: NaN or infinite where a correct kernel is not, or the reverse`;
-    return [{ name, share: Infinity, text: `${label} at ${found}` }];
+    return [{ name, share: Infinity, text: `${label} at ${found}`, numbers: null }];
   }
   if (worst === null) return [];
   const { at, value, oracle, bound } = worst;
   const [got, exact] = formatApart(value, oracle);
-  const text = `${label} at ${describePlace(at)}: got ${got}, exact ${exact}, bound ± ${formatNumber(bound)}`;
-  return [{ name, share: shareUsed(value - oracle, bound), text }];
+  const numbers = {
+    where: `${label} at ${describePlace(at)}`,
+    got,
+    exact,
+    bound: formatNumber(bound),
+  };
+  const text = `${numbers.where}: got ${got}, exact ${exact}, bound ± ${numbers.bound}`;
+  return [{ name, share: shareUsed(value - oracle, bound), text, numbers }];
 }
 
 /** The worst element or row of each judged quantity. */
@@ -62,13 +70,18 @@ function worstRows(report: FileReport): WorstRow[] {
 }
 
 /** The worst row of the quantity that the first finding is about; of all quantities where it is about none. */
-export function worstRowText(report: FileReport): string | null {
+export function worstRowOf(report: FileReport): WorstRow | null {
   const quantity = report.verdict.findings[0]?.quantity ?? null;
   const all = worstRows(report);
   const own = all.filter(({ name }) => name === quantity);
   const [first, ...others] = own.length === 0 ? all : own;
   if (first === undefined) return null;
-  return others.reduce((most, row) => (row.share > most.share ? row : most), first).text;
+  return others.reduce((most, row) => (row.share > most.share ? row : most), first);
+}
+
+/** That row in words; null for none. */
+export function worstRowText(report: FileReport): string | null {
+  return worstRowOf(report)?.text ?? null;
 }
 
 /** The place of a failure, if its sentence does not state it; null where that is not known or everywhere. */

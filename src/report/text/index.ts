@@ -2,7 +2,7 @@ export { errorSections, sequencesSection, usualChecksSection } from './audit-sec
 export { gatherSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
 export { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
-export { failureSection, nearestText, placeText, worstRowText } from './failure.js';
+export { failureSection, nearestText, placeText, worstRowOf, worstRowText } from './failure.js';
 export { renderAudit, splitsSection } from './audit.js';
 export { renderAudits } from './audits.js';
 export { renderBenchmarks } from './benchmarks.js';

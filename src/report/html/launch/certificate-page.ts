@@ -19,6 +19,7 @@ import {
   shortNumber,
 } from '../../text/launch/index.js';
 import { programListing } from './program-listing.js';
+import { sourceTable } from './source-shares.js';
 
 /** Places that a table lists, and the least share of an error. */
 const [mostPlaces, leastShare] = [40, 0.0005];
@@ -139,6 +140,7 @@ function roundingPart({ name, rounding }: OutputCertificate): Html {
       `The largest |bits − real| is ${shortNumber(worst)}, the RMS ${shortNumber(rms)}, where |${name}| reaches ${shortNumber(largest)}. ` +
         `Over ${formatGroupedCount(sampled, 'element')} the parts sum to the error within ${shortNumber(unattributed)} of it.`,
     ),
+    sourceTable(name, shares),
     dataTable({
       caption: `What makes the error of ${name}`,
       rows: [['place', 'share'], ...rows],

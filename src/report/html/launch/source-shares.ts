@@ -1,0 +1,68 @@
+import { type OutputCertificate, sourceText } from '../../../jobs/index.js';
+import { element, join, type Html } from '../../layout/index.js';
+
+/** The shares of an output's error by places of the program. */
+type Shares = NonNullable<OutputCertificate['rounding']>['shares'];
+
+/** The least share that has a line, as in the listing of the program. */
+const leastShare = 0.0005;
+
+/** The share of a line of the source in an output's error, signed. */
+interface SourceShare {
+  readonly place: string;
+  readonly share: number;
+}
+
+/**
+ * The shares of an output's error by lines of the kernel's own source, in their order; what is inlined counts for the line
+ * that it is inlined at. Empty where the program does not say its source.
+ */
+export function sourceShares(shares: Shares): readonly SourceShare[] {
+  const lines = new Map<
+    string,
+    { readonly place: string; readonly order: string; share: number }
+  >();
+  for (const { source, share } of shares) {
+    if (source === null) continue;
+    const own = source.inlinedAt ?? source;
+    const place = sourceText({ ...own, inlinedAt: null });
+    const order = `${own.file}:${String(own.line).padStart(9, '0')}`;
+    const known = lines.get(place) ?? { place, order, share: 0 };
+    known.share += share;
+    lines.set(place, known);
+  }
+  return [...lines.values()].sort((a, b) => (a.order < b.order ? -1 : 1));
+}
+
+/** Those shares as bars; a share against the error is pale. Nothing where no source is known. */
+export function sourceTable(name: string, shares: Shares): Html {
+  const lines = sourceShares(shares).filter(({ share }) => Math.abs(share) >= leastShare);
+  if (lines.length === 0) return join();
+  const most = lines.reduce((largest, { share }) => Math.max(largest, Math.abs(share)), 0);
+  const caption = `Lines of the source, with their share of the error of ${name}`;
+  const row = ({ place, share }: SourceShare): Html =>
+    element(
+      'tr',
+      {},
+      element('th', { scope: 'row' }, place),
+      element('td', { class: 'number' }, `${(100 * share).toFixed(1)} %`),
+      element(
+        'td',
+        {},
+        element(
+          'svg',
+          { viewBox: '0 0 200 10', width: 200, height: 10, 'aria-hidden': 'true' },
+          element('rect', {
+            style: `fill:var(--${share < 0 ? 'bound' : 'found'})`,
+            width: ((200 * Math.abs(share)) / (most || 1)).toFixed(1),
+            height: 10,
+          }),
+        ),
+      ),
+    );
+  return element(
+    'div',
+    { class: 'table', role: 'group', 'aria-label': caption, tabindex: 0 },
+    element('table', {}, element('caption', {}, caption), element('tbody', {}, lines.map(row))),
+  );
+}
