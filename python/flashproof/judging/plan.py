@@ -59,7 +59,7 @@ def _shapes(contract: KernelContract, chance: random.Random) -> Iterator[tuple[K
     for shape in announced:
         yield "announced", shape
     for shape in announced:
-        for _ in range(3 if contract.square else 1):
+        for _ in range(3 if contract.square and not is_large(shape) else 1):
             yield "neighbour", _neighbour(shape, contract, chance)
     if contract.largest is not None:
         yield "large", contract.largest
@@ -136,5 +136,6 @@ def _part(kind: Kind, shape: Shape, contract: KernelContract, budget: Budget) ->
     promises: dict[str, Any] = {"sizes": shape.promises()["sizes"], "multiples": {}}
     if shape.v_dim in (None, shape.dim):
         promises["dims"] = [shape.dim]
-    runs = min(2, budget.problems) if kind == "large" or is_large(shape) else budget.problems
+    few = 1 if is_large(shape) and kind != "announced" else 2
+    runs = min(few, budget.problems) if kind == "large" or is_large(shape) else budget.problems
     return Part(kind, f"on {shape}", properties, runs, promises, shape)
