@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...arguments import JudgingArguments, check_names
 from ...dump import Premises
@@ -22,9 +22,6 @@ from ..verdicts import JudgedCall, told_failure
 from .kernel_call import KernelCall, read_kernel_call
 from .row import Layout, Row
 from .table import CACHE_NAMES, FLASH_NAMES, FLASH_WITHOUT_MEANING
-
-if TYPE_CHECKING:
-    pass
 
 #: Names of arguments in the wild, besides FlashAttention's.
 _COMMON = {
