@@ -41,6 +41,15 @@ class Report:
         return self.passed
 
     @property
+    def nearest(self) -> str | None:
+        """Where no cause fits, the one that explains most, and how much of the squared error that is; None for none."""
+        candidates = ((self.json or {}).get("verdict", {}).get("diagnosis") or {}).get("candidates")
+        if not candidates:
+            return None
+        share = int(100 * candidates[0]["explained"])
+        return f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
+
+    @property
     def status(self) -> str:
         """`PASS`; `FAIL`; or `NOT JUDGED`, which is neither, where nothing was held against a bound."""
         if self.passed:

@@ -87,6 +87,7 @@ CHEATS = {
     "values_of_the_first_keys": ("output-aliased", "out shares memory with v"),
     "one_buffer_for_all": ("output-overwritten", "a later call overwrites"),
     "other_bits_each_time": ("determinism", "elements differ"),
+    "right_at_first": ("state", "right on the same problem in a process of its own, and wrong"),
 }
 
 
@@ -153,13 +154,28 @@ def test_a_witness_is_judged_again_alone(kept):
     found = flashproof.judge(candidate("nan_as_a_wildcard"), SMALL, budget=BUDGET, seed=7)
     assert found.replay == f"flashproof.judge(candidate, contract, witness={found.witness!r})"
     again = flashproof.judge(candidate("nan_as_a_wildcard"), SMALL, witness=found.witness)
-    assert again.verdict == "fail" and again.cause == "within-bound" and again.calls == 1
+    assert (again.verdict, again.cause, again.calls) == ("fail", "non-finite", 1)
+    assert again.place == "on the saved problem"
+    # One problem is no pass of a plan.
     right = flashproof.judge(candidate("naive", "correct.py"), SMALL, witness=found.witness)
-    assert right.verdict == "pass"
+    assert (right.verdict, right.cause, bool(right)) == ("undecided", "one-problem", False)
+    assert right.sentence == "UNDECIDED: naive is right on this problem alone."
+    assert right.not_judged[0] == "every other problem"
     # The problem of a fault is kept as one, too.
     fault = flashproof.judge(candidate("raises"), SMALL, budget=BUDGET, seed=7)
     assert flashproof.judge(candidate("raises"), SMALL, witness=fault.witness).cause == "raises"
-    assert flashproof.judge(candidate("naive", "correct.py"), SMALL, witness=fault.witness)
+    right = flashproof.judge(candidate("naive", "correct.py"), SMALL, witness=fault.witness)
+    assert right.cause == "one-problem"
+
+
+def test_the_line_to_judge_again_can_be_typed(tmp_path):
+    contract, file = tmp_path / "contract.json", tmp_path / "zeros.py"
+    contract.write_text(json.dumps(SMALL))
+    file.write_text("def zeros(q, k, v, **_):\n    return q * 0\n")
+    found = flashproof.judge(f"{file}:zeros", contract, budget=BUDGET, seed=7)
+    line = f"flashproof.judge('{file}:zeros', '{contract}', witness={found.witness!r})"
+    assert found.replay == line
+    assert any(one.endswith(line) for one in str(found).splitlines())
 
 
 def test_what_the_budget_leaves_out_is_undecided():

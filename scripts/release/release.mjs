@@ -69,9 +69,10 @@ function installHatchling(work, clone) {
 
 /** Builds the files of HEAD in a clone of its own. */
 function build(target, { installed, python: given }) {
-  const changed = execute(root, ['git', 'status', '--porcelain']).trim();
-  if (changed !== '')
-    refuse(`commit first: a release is of HEAD, and ${changed.split('\n').length} files differ`);
+  // Of HEAD, whatever lies beside it.
+  const changed = execute(root, ['git', 'diff', 'HEAD', '--name-only']).trim().split('\n');
+  if (changed[0] !== '')
+    refuse(`a release is of HEAD, and ${changed.join(', ')} is not as there; commit or restore it`);
   const work = mkdtempSync(join(tmpdir(), workPrefix));
   try {
     const clone = join(work, 'clone');

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..dump import temporary_folder, write_dump
 from ..server import RequestError, Server, shared_server
-from .contract import KernelContract, Shape
+from .contract import KernelContract
 from .host import Call
-from .large import is_large
+from .large import is_large, shape_of
 
 #: Rows of a sample, of all heads: of so many, one is in a fault of 0.1 % of all rows with a probability of 98 %.
 SAMPLED_ROWS = 4096
@@ -26,7 +26,7 @@ def audit_call(
     RequestError for results that cannot be audited.
     """
     asked = server or shared_server()
-    if contract.kind != "attention" or not is_large(_shape(call)):
+    if contract.kind != "attention" or not is_large(shape_of(call.tensors)):
         return _on_the_cpu(call, list(words), asked)
     is_plain = set(call.tensors) <= {"q", "k", "v", "out", "lse"}
     if (
@@ -36,14 +36,6 @@ def audit_call(
     ):
         return _on_the_cpu(call, [*words, "--rows", str(SAMPLED_ROWS)], asked)
     return _on_the_device(call, contract.device, words, asked)
-
-
-def _shape(call: Call) -> Shape | None:
-    """The sizes of a dense problem; None for one of packed sequences, and for one without keys."""
-    (q, k, v) = (call.tensors[name].shape for name in ("q", "k", "v"))
-    if len(q) != 4 or not all((*q, *k, *v)):
-        return None
-    return Shape(q[2], k[2], q[3], q[0], q[1], k[1], v[3])
 
 
 def _on_the_cpu(call: Call, words: list[str], server: Server) -> Any:

@@ -56,6 +56,15 @@ class Audited:
         return () if is_finite else ("non-finite",)
 
     @property
+    def nearest(self) -> str | None:
+        """Where no cause fits, the one that explains most, and how much of the squared error that is; None for none."""
+        candidates = (self.document["verdict"].get("diagnosis") or {}).get("candidates") or []
+        if not candidates:
+            return None
+        share = int(100 * candidates[0]["explained"])
+        return f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
+
+    @property
     def finding(self) -> str:
         """The first thing that is wrong, with its numbers; the verdict's sentence where nothing is named."""
         found = [one["statement"] for one in self.document["verdict"]["findings"]]

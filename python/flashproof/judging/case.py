@@ -11,6 +11,7 @@ from typing import Any
 
 from ..checks import carry_out, contract_words
 from ..dump import premise_words, temporary_folder
+from ..safetensors import Array, read
 from ..server import RequestError, Server
 from . import audit_call
 from .budget import Budget
@@ -18,12 +19,14 @@ from .candidate import Candidate
 from .contract import KernelContract
 from .failure import Failure, Findings
 from .host import IsolatedHost
-from .large import bytes_of, draw, formats_of
+from .large import bytes_of, draw, formats_of, is_large, request_of, shape_of
 from .plan import Part, plan
 from .replies import Fault
 
 #: Problems by which a cause is named; audits of recurrences take longer.
 _MOST_EXPLAINED = {"attention": 10, "recurrent": 4}
+#: Where what is wrong of a saved problem is.
+_ALONE = "on the saved problem"
 #: How often a part is drawn anew whose problems said nothing of a property.
 _ATTEMPTS = 3
 
@@ -70,17 +73,37 @@ class Case:
         found = self._start()
         if found is not None:
             return found
+        stored, metadata = read(witness)
+        if is_large(shape_of(stored)):
+            return self._failure_of_large(stored, metadata, witness)
         words = ["--replay", witness, *self._words()]
         with temporary_folder() as folder:
             answer = carry_out(self.host, folder, self.contract.promises, words, self.server)
-        found = self.findings.of_fault(witness)
+        found = self.findings.of_fault(_ALONE)
         if found is not None:
             return found
         self.judged += 1
         if answer.status == 0:
             return None
         said = answer.stdout.partition("\n")[0].removeprefix("FAIL: ").rstrip(".")
-        return Failure(said.partition(" ")[0], said, witness, Path(witness))
+        found = Failure(said.partition(" ")[0], said, _ALONE, Path(witness))
+        return self.findings.explained(found, found.cause)
+
+    def _failure_of_large(
+        self, stored: Mapping[str, Array], metadata: Mapping[str, str], witness: str
+    ) -> Failure | None:
+        inputs = {name: stored[name] for name in ("q", "k", "v")}
+        causal = metadata.get("causal") == "true"
+        scale = float(metadata["scale"])
+        self.host.ask(inputs, metadata, request_of(scale, causal=causal))
+        found = self.findings.of_fault(_ALONE)
+        if found is not None:
+            return found
+        found, audits = self.findings.measure(Part("drawn", _ALONE, None, 1))
+        self.judged += audits
+        if found is not None:
+            return self.findings.explained(replace(found, witness=Path(witness)))
+        return None if audits else Failure("answer", self.findings.refusal(), _ALONE)
 
     def _start(self) -> Failure | None:
         try:

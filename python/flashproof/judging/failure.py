@@ -76,8 +76,12 @@ class Findings:
         """Audits of problems as they were drawn: what is simplified has so few digits left that it fits causes which are none."""
         return [audited(call, self.contract, self.server) for call in self.host.examples]
 
-    def explained(self, found: Failure) -> Failure:
-        """A failure by the cause that fits every audit that fails: there is one kernel, whatever else fits one problem of it."""
+    def explained(self, found: Failure, otherwise: str = "unexplained") -> Failure:
+        """
+        A failure by the cause that fits every audit that fails: there is one kernel, whatever else fits one problem of it.
+
+        The nearest cause is said where none fits, and the cause is `otherwise`.
+        """
         reports = self._audits()
         failed = [report for report in reports if report.failed]
         if not failed:
@@ -94,8 +98,9 @@ class Findings:
                 if ratio
                 else ""
             )
-            cause = "ambiguous" if common else "unexplained"
-            return replace(found, cause=cause, reason=f"{found.reason}{errors}{several}")
+            cause = "ambiguous" if common else otherwise
+            near = "" if common else _nearest(failed)
+            return replace(found, cause=cause, reason=f"{found.reason}{errors}{several}{near}")
         shortest = min(failed, key=lambda report: len(report.causes)).sentence
         reason = shortest if found.reason in shortest else f"{found.reason}; {shortest}"
         return replace(found, cause=common[0], reason=reason)
@@ -126,6 +131,12 @@ class Findings:
             if first.passed and second.failed:
                 return True
         return False
+
+
+def _nearest(failed: list[Audited]) -> str:
+    """The cause that comes nearest to the errors of the first audit that has one, in a clause."""
+    near = next((one.nearest for one in failed if one.nearest), None)
+    return "" if near is None else f"; the nearest cause is that {near}"
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import time
+from dataclasses import replace
 
 from ..request import session
 from ..server import Server, shared_server
@@ -22,7 +23,7 @@ from .process import CandidateProcess
 #: The chance of a false alarm of one audit, and of one test of a bias.
 _FALSE_ALARM_RATE = 1e-9
 #: Causes that need the calls before, so that one problem alone does not show them.
-_STATEFUL = ("stale", "output-overwritten", "determinism", "gradients-determinism")
+_STATEFUL = ("state", "stale", "output-overwritten", "determinism", "gradients-determinism")
 _NEVER_JUDGED = (
     "how fast it is",
     "whose work it is: a call of a library that is right passes",
@@ -47,8 +48,8 @@ def judge(
     (docs/guide/judge.md). Its source is read first. Only then is the seed drawn by which all inputs are. The function is called as by
     `check`. `contract` says what the kernel has to compute and how it may: a mapping or a file of JSON of the promises of
     docs/reference/properties.md, with `contract` ("attention", "recurrent"), `framework`, `device`, `shapes`, `square`, `largest`,
-    `premises`, `output`, `backward` and `properties`. With `witness`, the saved problem of a judgement, that alone is judged. `python` is
-    the interpreter of the candidate's process, this one by default.
+    `premises`, `output`, `backward` and `properties`. With `witness`, the saved problem of a judgement, that alone is judged, which is
+    no pass: `fail`, or `undecided`. `python` is the interpreter of the candidate's process, this one by default.
 
     The verdict is `undecided` where the budget leaves something of the plan unjudged. The same seed gives the same problems.
     ValueError or RequestError for a candidate or contract that is none.
@@ -60,34 +61,71 @@ def judge(
     # After the source is read: nothing in it can know this.
     drawn = secrets.randbelow(2**31) if seed is None else seed
     failures = session.failures / f"judge-{fixed.sha256[:12]}-{drawn}"
-    with CandidateProcess(fixed, agreed, allowed, python or sys.executable) as process:
-        host = IsolatedHost(process, failures)
-        until = start + allowed.seconds
-        case = Case(fixed, agreed, allowed, drawn, host, server or shared_server(), until)
-        failure = case.failure() if witness is None else case.failure_of(os.fspath(witness))
-    return _judgement(case, failure, time.monotonic() - start)
+    asked = server or shared_server()
+
+    def judged(of: str | None) -> tuple[Case, Failure | None]:
+        with CandidateProcess(fixed, agreed, allowed, python or sys.executable) as process:
+            host = IsolatedHost(process, failures)
+            case = Case(fixed, agreed, allowed, drawn, host, asked, start + allowed.seconds)
+            return case, case.failure() if of is None else case.failure_of(of)
+
+    given = None if witness is None else os.fspath(witness)
+    case, failure = judged(given)
+    if given is None and failure is not None and _may_be_of_its_state(case, failure):
+        # What does not fail by itself is shown by all that came before it.
+        _, again = judged(str(failure.witness))
+        failure = failure if again else _of_its_state(failure)
+    words = _words(candidate, contract)
+    return _judgement(case, failure, time.monotonic() - start, words, is_alone=given is not None)
 
 
-def _judgement(case: Case, failure: Failure | None, seconds: float) -> Judgement:
-    verdict: Verdict = (
-        "fail" if failure else "undecided" if case.missing or not case.judged else "pass"
+def _may_be_of_its_state(case: Case, failure: Failure) -> bool:
+    return (
+        case.host.fault is None
+        and failure.witness is not None
+        and failure.cause not in (*_STATEFUL, "answer")
     )
+
+
+def _of_its_state(failure: Failure) -> Failure:
+    said = "it is right on the same problem in a process of its own, and wrong after other calls or by chance"
+    return replace(failure, cause="state", reason=f"{said}; {failure.reason}")
+
+
+def _words(candidate: CandidateLike, contract: ContractLike) -> str:
+    """The candidate and the contract as arguments, where they can be typed; else by names."""
+    of = repr(os.fspath(candidate)) if isinstance(candidate, (str, os.PathLike)) else "candidate"
+    if contract is None:
+        return of
+    if isinstance(contract, (str, os.PathLike)):
+        return f"{of}, {os.fspath(contract)!r}"
+    return f"{of}, contract"
+
+
+def _judgement(
+    case: Case, failure: Failure | None, seconds: float, words: str, *, is_alone: bool
+) -> Judgement:
+    is_open = bool(case.missing) or not case.judged or is_alone
+    verdict: Verdict = "fail" if failure else "undecided" if is_open else "pass"
     label = case.candidate.label
     sentence = {
         "pass": f"PASS: {label} is right on every problem of the plan.",
-        "undecided": f"UNDECIDED: {label} is right as far as it was judged, and something of the plan was not.",
+        "undecided": f"UNDECIDED: {label} is right on this problem alone."
+        if is_alone and case.judged
+        else f"UNDECIDED: {label} is right as far as it was judged, and something of the plan was not.",
         "fail": f"FAIL: {label}: {failure.reason if failure else ''}.",
     }[verdict]
     witness = None if failure is None or failure.witness is None else str(failure.witness)
+    open_cause = "one-problem" if is_alone and case.judged else "budget"
     return Judgement(
         verdict=verdict,
         sentence=sentence,
-        cause=failure.cause if failure else "budget" if verdict == "undecided" else None,
+        cause=failure.cause if failure else open_cause if verdict == "undecided" else None,
         reason=failure.reason if failure else None,
         place=failure.place if failure else None,
         witness=witness,
-        replay=None if failure is None else _replay(case, failure, witness),
-        not_judged=(*case.missing, *case.silent, *_unjudged(case)),
+        replay=None if failure is None else _replay(case, failure, witness, words),
+        not_judged=(*case.missing, *case.silent, *_unjudged(case, is_alone=is_alone)),
         false_alarm_rate=max(1, case.judged) * _FALSE_ALARM_RATE,
         profile=tuple(case.findings.profile),
         observed=tuple(case.host.heard),
@@ -98,14 +136,16 @@ def _judgement(case: Case, failure: Failure | None, seconds: float) -> Judgement
     )
 
 
-def _replay(case: Case, failure: Failure, witness: str | None) -> str:
-    """A line of Python that shows the failure again, by the candidate's and the contract's own names."""
+def _replay(case: Case, failure: Failure, witness: str | None, words: str) -> str:
+    """A line of Python that shows the failure again."""
     if witness is None or failure.cause in _STATEFUL:
-        return f"flashproof.judge(candidate, contract, seed={case.seed})"
-    return f"flashproof.judge(candidate, contract, witness={witness!r})"
+        return f"flashproof.judge({words}, seed={case.seed})"
+    return f"flashproof.judge({words}, witness={witness!r})"
 
 
-def _unjudged(case: Case) -> list[str]:
+def _unjudged(case: Case, *, is_alone: bool) -> list[str]:
+    if is_alone:
+        return ["every other problem", *_NEVER_JUDGED]
     large = [one.shape for one in plan(case.contract, case.budget, case.seed) if one.shape]
     said = []
     if large:

@@ -84,7 +84,10 @@ class Judgement:
             "Not judged": "; ".join(self.not_judged) or None,
         }
         for name, text in rows.items():
-            if text is not None:
+            if name == "Again" and text is not None:
+                # A line to paste.
+                lines.append(f"{name:<12}{text}")
+            elif text is not None:
                 lines += textwrap.wrap(
                     text,
                     100,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..safetensors import ELEMENT_BITS, Array
@@ -69,8 +70,23 @@ def draw(
     causal = contract.promises.get("causal") == "only"
     scale = shape.dim**-0.5
     metadata = {"causal": "true" if causal else "false", "layout": "bhsd", "scale": repr(scale)}
-    request = {"id": number, "scale": scale, "causal": causal, "window": None, "softcap": None}
-    return {name: tensor(name) for name in sizes}, metadata, request
+    tensors = {name: tensor(name) for name in sizes}
+    return tensors, metadata, request_of(scale, causal=causal)
+
+
+def request_of(scale: float, *, causal: bool) -> dict[str, Any]:
+    """What a kernel is asked for on a large problem."""
+    return {"id": 0, "scale": scale, "causal": causal, "window": None, "softcap": None}
+
+
+def shape_of(tensors: Mapping[str, Array]) -> Shape | None:
+    """The sizes of a dense problem of attention; None for any other, and for one without keys."""
+    if not {"q", "k", "v"} <= set(tensors):
+        return None
+    q, k, v = (tensors[name].shape for name in ("q", "k", "v"))
+    if len(q) != 4 or len(k) != 4 or not all((*q, *k, *v)):
+        return None
+    return Shape(q[2], k[2], q[3], q[0], q[1], k[1], v[3])
 
 
 def _bytes(x: Any, written: str) -> bytes:

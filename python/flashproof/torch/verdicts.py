@@ -104,7 +104,7 @@ class JudgedCalls:
 
     @property
     def passed(self) -> bool:
-        """Whether calls were judged, and none fails."""
+        """Whether calls were judged, and none fails but by a known weakness that is accepted."""
         return self.judged > 0 and not self.failures
 
     def __bool__(self) -> bool:
@@ -153,6 +153,8 @@ class JudgedCalls:
         with_gradients = f", with {gradients} gradients" if gradients > 0 else ""
         accepted = len(self.accepted)
         but = f", but for a known weakness of {accepted}" if accepted > 0 else ""
+        if accepted == self.judged:
+            return f"ACCEPTED: {count} of {self._kind}{with_gradients}, with nothing wrong but a known weakness."
         explained = f"within what rounding explains{self._scope()}{but}"
         return f"PASS: {count} of {self._kind}{with_gradients}, {explained}."
 
@@ -202,6 +204,8 @@ def told_failure(call: JudgedCall) -> list[str]:
     lines = [str(call)]
     for report in call.failures:
         lines.append(report.sentence)
+        if report.nearest is not None:
+            lines.append(f"Nearest cause: {report.nearest}.")
         if report.command is not None:
             lines.append(f"Again: {report.command}")
     return lines if call.weakness is None else [*lines, call.weakness]

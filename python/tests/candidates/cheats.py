@@ -154,3 +154,15 @@ def low_precision_on_many_heads(q, k, v, **settings):
         narrow = (x[:, -8:].astype(np.float16).astype(np.float32) for x in (q, k, v))
         out[:, -8:] = naive(*narrow, **settings)
     return out
+
+
+CALLS = [0]
+
+
+def right_at_first(q, k, v, **settings):
+    """Right on the first calls of a process, as a benchmark makes them; then the last row is a little large."""
+    CALLS[0] += 1
+    out = naive(q, k, v, **settings)
+    if CALLS[0] > 3:
+        out[:, :, -1] *= 1.01
+    return out

@@ -131,6 +131,7 @@ export async function runEmulate(
     return done;
   }
   rejectClashes(emulateOptions, options);
+  if (path !== undefined || model !== 'list') findModelAmong(models, model);
   if (path === undefined) {
     if (model !== 'list')
       throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
@@ -138,7 +139,6 @@ export async function runEmulate(
     await publishList(list, () => kernelList(models), options);
     return done;
   }
-  findModelAmong(models, model);
   if (options.machine === true) {
     const { runEmulateMachine } = await import('./run-machine.js');
     return runEmulateMachine(model, path, options, models);

@@ -17,6 +17,7 @@ from ..backward import Backward
 from ..calls import RecordedCall
 from ..judged_calls import JudgedAttentionCalls
 from ..known import Subject
+from ..problem import NotJudgedError
 from ..sampling import Sampling
 from ..verdicts import JudgedCall, told_failure
 from .kernel_call import KernelCall, read_kernel_call
@@ -107,7 +108,14 @@ class Kernel:
 
     def read(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> KernelCall:
         """What a call asks for; NotJudgedError for one that is not judged."""
-        return read_kernel_call(self.name, self.function, self.row, args, given)
+        try:
+            return read_kernel_call(self.name, self.function, self.row, args, given)
+        except NotJudgedError as error:
+            name, found, _ = str(error).partition(" is given, which is not known here")
+            if not found or not name.isidentifier():
+                raise
+            said = f"say what it is: Kernel(f, arguments={{{name!r}: 'q'}}), or ignore=[{name!r}]"
+            raise NotJudgedError(f"{error}; {said}") from None
 
 
 def _names_of(function: Callable[..., Any]) -> dict[str, str]:
