@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+#: What share of the squared error a cause has to explain to be told as the nearest where none fits.
+NEAR = 0.9
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -42,9 +45,9 @@ class Report:
 
     @property
     def nearest(self) -> str | None:
-        """Where no cause fits, the one that explains most, and how much of the squared error that is; None for none."""
+        """Where no cause fits, the one that explains nine tenths of the squared error, and how much; None for none."""
         candidates = ((self.json or {}).get("verdict", {}).get("diagnosis") or {}).get("candidates")
-        if not candidates:
+        if not candidates or candidates[0]["explained"] < NEAR:
             return None
         share = int(100 * candidates[0]["explained"])
         return f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dump import premise_words
+from ..report import NEAR
 from ..server import RequestError, Server
 from .audit_call import audit_call
 from .contract import KernelContract
@@ -56,13 +57,14 @@ class Audited:
         return () if is_finite else ("non-finite",)
 
     @property
-    def nearest(self) -> str | None:
-        """Where no cause fits, the one that explains most, and how much of the squared error that is; None for none."""
+    def nearest(self) -> tuple[str, str] | None:
+        """Where no cause fits, the one that explains nine tenths of the squared error, by its name and in words; None for none."""
         candidates = (self.document["verdict"].get("diagnosis") or {}).get("candidates") or []
-        if not candidates:
+        if not candidates or candidates[0]["explained"] < NEAR:
             return None
         share = int(100 * candidates[0]["explained"])
-        return f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
+        said = f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
+        return str(candidates[0]["id"]), said
 
     @property
     def finding(self) -> str:

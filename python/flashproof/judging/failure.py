@@ -17,6 +17,8 @@ from .plan import Part
 #: How much larger the errors of another size have to be to be that size's: those of a coarse kernel lie at chance here and there
 #: beyond a bound, and are as large elsewhere.
 _OTHER_ERRORS = 16
+#: Problems whose errors a cause that does not fit has to come near.
+_FEWEST_NEAR = 3
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,15 @@ class Findings:
 
 
 def _nearest(failed: list[Audited]) -> str:
-    """The cause that comes nearest to the errors of the first audit that has one, in a clause."""
-    near = next((one.nearest for one in failed if one.nearest), None)
-    return "" if near is None else f"; the nearest cause is that {near}"
+    """The cause that comes nearest to the errors of every audit, in a clause; of one problem many faults come near."""
+    near = [one.nearest for one in failed]
+    if (
+        len(near) < _FEWEST_NEAR
+        or near[0] is None
+        or any(not one or one[0] != near[0][0] for one in near)
+    ):
+        return ""
+    return f"; the nearest cause is that {near[0][1]}"
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
