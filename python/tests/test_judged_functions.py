@@ -386,6 +386,9 @@ def test_a_known_weakness_is_told_and_accepted_by_its_name():
     assert "known=['torch-cpu-narrow-sums'] accepts it" in judged.text
     with judging.judged_attention(known=["torch-cpu-narrow-sums"]) as judged:
         narrow_sums()
+    assert judged.passed and judged.text.startswith("ACCEPTED: the call of attention")
+    with judging.judged_attention(known=["torch-cpu-narrow-sums"]) as judged:
+        narrow_sums()
         attend(*qkv())
     assert judged.passed and len(judged.accepted) == 1
     assert "but for a known weakness of 1" in judged.text.splitlines()[0]
