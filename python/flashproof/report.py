@@ -7,7 +7,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 #: What share of the squared error a cause has to explain to be told as the nearest where none fits.
-NEAR = 0.9
+_NEAR = 0.9
+
+
+def nearest_cause(document: Mapping[str, Any]) -> tuple[str, str] | None:
+    """
+    Where no cause fits what an audit found, the one that explains nine tenths of the squared error, by its name and in words.
+
+    None for none, and for an empty document.
+    """
+    diagnosis = document.get("verdict", {}).get("diagnosis") or {}
+    (nearest, *_) = diagnosis.get("candidates") or [None]
+    if nearest is None or nearest["explained"] < _NEAR:
+        return None
+    share = int(100 * nearest["explained"])
+    said = f"{nearest['sentence']}, which would explain {share} % of the squared error"
+    return str(nearest["id"]), said
 
 
 @dataclass(frozen=True)
@@ -45,12 +60,9 @@ class Report:
 
     @property
     def nearest(self) -> str | None:
-        """Where no cause fits, the one that explains nine tenths of the squared error, and how much; None for none."""
-        candidates = ((self.json or {}).get("verdict", {}).get("diagnosis") or {}).get("candidates")
-        if not candidates or candidates[0]["explained"] < NEAR:
-            return None
-        share = int(100 * candidates[0]["explained"])
-        return f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
+        """Where no cause fits, the one that comes nearest, in words: see `nearest_cause`; None for none."""
+        found = nearest_cause(self.json)
+        return None if found is None else found[1]
 
     @property
     def status(self) -> str:

@@ -13,6 +13,7 @@ from flashproof.__main__ import main
 from flashproof.judging import audit_call, case, large
 from flashproof.judging.replies import Fault, results_of
 from flashproof.request import session
+from flashproof.server import RequestError
 
 FOLDER = Path(__file__).with_name("candidates")
 SOURCES = {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.py"))}
@@ -166,6 +167,27 @@ def test_a_witness_is_judged_again_alone(kept):
     assert flashproof.judge(candidate("raises"), SMALL, witness=fault.witness).cause == "raises"
     right = flashproof.judge(candidate("naive", "correct.py"), SMALL, witness=fault.witness)
     assert right.cause == "one-problem"
+
+
+def test_a_witness_is_held_to_what_the_plan_is_held_to(tmp_path):
+    # What no law refuses an audit may, alone as well as among others.
+    coarse = flashproof.judge(candidate("in_low_precision"), SMALL, budget=BUDGET, seed=7)
+    again = flashproof.judge(candidate("in_low_precision"), SMALL, witness=coarse.witness)
+    assert coarse.cause != "state" and again.verdict == "fail", str(again)
+    for content in (None, b"no tensors"):
+        path = tmp_path / "witness.safetensors"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(RequestError, match=r"witness\.safetensors"):
+            flashproof.judge(candidate("naive", "correct.py"), SMALL, witness=path)
+
+
+def test_an_output_that_is_none_fails_on_large_problems_too(monkeypatch):
+    monkeypatch.setattr(large, "FEWEST_OPERATIONS", 1)
+    for name, reason in (("gives_nothing", "no output"), ("gives_a_row", "shape")):
+        found = flashproof.judge(candidate(name), SMALL, budget=BUDGET, seed=7)
+        assert (found.verdict, found.cause) == ("fail", "answer"), str(found)
+        assert reason in found.reason
 
 
 def test_the_line_to_judge_again_can_be_typed(tmp_path):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dump import premise_words
-from ..report import NEAR
 from ..server import RequestError, Server
 from .audit_call import audit_call
 from .contract import KernelContract
@@ -34,6 +33,11 @@ class Audited:
         return bool(self.document["verdict"]["pass"])
 
     @property
+    def is_sample(self) -> bool:
+        """Whether it judged some of the rows alone."""
+        return self.document.get("sample") is not None
+
+    @property
     def failed(self) -> bool:
         """Whether it fails: an audit that could hold nothing against a bound does neither."""
         return str(self.document["verdict"]["status"]) == "FAIL"
@@ -55,16 +59,6 @@ class Audited:
             return (str(diagnosis["id"]), *map(str, diagnosis["equivalents"]))
         is_finite = all(one["test"] != "non-finite" for one in verdict["findings"])
         return () if is_finite else ("non-finite",)
-
-    @property
-    def nearest(self) -> tuple[str, str] | None:
-        """Where no cause fits, the one that explains nine tenths of the squared error, by its name and in words; None for none."""
-        candidates = (self.document["verdict"].get("diagnosis") or {}).get("candidates") or []
-        if not candidates or candidates[0]["explained"] < NEAR:
-            return None
-        share = int(100 * candidates[0]["explained"])
-        said = f"{candidates[0]['sentence']}, which would explain {share} % of the squared error"
-        return str(candidates[0]["id"]), said
 
     @property
     def finding(self) -> str:
@@ -94,4 +88,5 @@ def audited(call: Call, contract: KernelContract, server: Server | None) -> Audi
     try:
         return Audited(audit_call(call, contract, words, server))
     except RequestError as error:
-        return Audited(_NOT_MADE, str(error))
+        # Whose file it is, nobody saw.
+        return Audited(_NOT_MADE, str(error).rpartition(".safetensors: ")[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -73,21 +74,38 @@ class Case:
         found = self._start()
         if found is not None:
             return found
-        stored, metadata = read(witness)
-        if is_large(shape_of(stored)):
-            return self._failure_of_large(stored, metadata, witness)
+        large = self._large(witness)
+        if large is not None:
+            return self._failure_of_large(*large, witness)
         words = ["--replay", witness, *self._words()]
         with temporary_folder() as folder:
             answer = carry_out(self.host, folder, self.contract.promises, words, self.server)
         found = self.findings.of_fault(_ALONE)
         if found is not None:
             return found
-        self.judged += 1
         if answer.status == 0:
-            return None
+            # As a part of the plan is: by its law, and by an audit.
+            return self._audit_alone(witness)
+        self.judged += 1
         said = answer.stdout.partition("\n")[0].removeprefix("FAIL: ").rstrip(".")
         found = Failure(said.partition(" ")[0], said, _ALONE, Path(witness))
         return self.findings.explained(found, found.cause)
+
+    def _large(self, witness: str) -> tuple[Mapping[str, Array], Mapping[str, str]] | None:
+        """The tensors and metadata of a saved problem that is large; None for others, and for what cannot be read."""
+        if self.contract.kind != "attention":
+            return None
+        try:
+            stored, metadata = read(witness)
+        except (OSError, ValueError, KeyError, struct.error):
+            return None
+        return (stored, metadata) if is_large(shape_of(stored)) else None
+
+    def _audit_alone(self, witness: str) -> Failure | None:
+        found = self._measured(Part("drawn", _ALONE, None, 1))
+        if found is None or found.cause == "answer":
+            return found
+        return self.findings.explained(replace(found, witness=Path(witness)))
 
     def _failure_of_large(
         self, stored: Mapping[str, Array], metadata: Mapping[str, str], witness: str
@@ -96,14 +114,7 @@ class Case:
         causal = metadata.get("causal") == "true"
         scale = float(metadata["scale"])
         self.host.ask(inputs, metadata, request_of(scale, causal=causal))
-        found = self.findings.of_fault(_ALONE)
-        if found is not None:
-            return found
-        found, audits = self.findings.measure(Part("drawn", _ALONE, None, 1))
-        self.judged += audits
-        if found is not None:
-            return self.findings.explained(replace(found, witness=Path(witness)))
-        return None if audits else Failure("answer", self.findings.refusal(), _ALONE)
+        return self.findings.of_fault(_ALONE) or self._audit_alone(witness)
 
     def _start(self) -> Failure | None:
         try:
@@ -175,24 +186,28 @@ class Case:
                 said = f"{' and '.join(other)} of the same problem have other bits again"
                 return Failure("determinism", said, part.words, kept)
             del self.host.examples[1:]
-            found, audits = self.findings.measure(part)
-            self.judged += audits
-            if found is not None or not audits:
-                return found or Failure("answer", self.findings.refusal(), part.words)
-        self.silent += self._unjudged_rows(part)
+            found = self._measured(part)
+            if found is not None:
+                return found
+        if self.findings.is_sample:
+            rows = shape.batch * shape.heads * shape.queries
+            sample = f"a sample of {audit_call.SAMPLED_ROWS} of {rows}"
+            self.silent.append(f"{part.words}: rows but {sample}")
+        if self.contract.promises.get("gradients"):
+            self.silent.append(f"{part.words}: gradients")
         return None
 
-    def _unjudged_rows(self, part: Part) -> list[str]:
-        """What is not judged of a large part, in words."""
-        shape = part.shape
-        assert shape is not None
-        rows = shape.batch * shape.heads * shape.queries
-        said = []
-        if self.contract.device == "cpu":
-            said.append(f"{part.words}: rows but a sample of {audit_call.SAMPLED_ROWS} of {rows}")
-        if self.contract.promises.get("gradients"):
-            said.append(f"{part.words}: gradients")
-        return said
+    def _measured(self, part: Part) -> Failure | None:
+        """What audits of what the candidate gave last find wrong; None where nothing is. Where they judge nothing, that is missing."""
+        found, audits = self.findings.measure(part)
+        self.judged += audits
+        if found is not None:
+            return found
+        if self.findings.refused is not None:
+            return Failure("answer", self.findings.refused, part.words)
+        if not audits:
+            self.missing.append(f"{part.words}: nothing could be held against a bound")
+        return None
 
     def _draw_more(self, part: Part, number: int) -> None:
         """Run a candidate that fails on more problems of a part: what fits all of them is the likelier cause."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..report import nearest_cause
 from ..server import Server
 from .audited import Audited, audited
 from .contract import KernelContract
@@ -42,6 +43,10 @@ class Findings:
     host: IsolatedHost
     #: Errors of problems that pass.
     profile: list[Accuracy] = field(default_factory=list)
+    #: Whether the last audits judged some of the rows alone.
+    is_sample: bool = False
+    #: Why one of them could not be made; None where all were.
+    refused: str | None = None
 
     def of_fault(self, words: str) -> Failure | None:
         """The fault that ended the calls; None for none."""
@@ -59,12 +64,9 @@ class Findings:
                 return Failure("unexplained", report.finding, part.words, kept), 0
         for report in reports:
             self.profile += report.accuracy(part.words)
+        self.is_sample = any(report.is_sample for report in reports)
+        self.refused = next((report.refused for report in reports if report.refused), None)
         return None, sum(report.passed for report in reports)
-
-    def refusal(self) -> str:
-        """Why what the candidate gave cannot be audited."""
-        said = [report.refused for report in self._audits() if report.refused]
-        return said[0] if said else "what it gives cannot be judged"
 
     def of_violation(self, part: Part, violated: Mapping[str, Any]) -> Failure:
         """A property that is violated."""
@@ -137,7 +139,7 @@ class Findings:
 
 def _nearest(failed: list[Audited]) -> str:
     """The cause that comes nearest to the errors of every audit, in a clause; of one problem many faults come near."""
-    near = [one.nearest for one in failed]
+    near = [nearest_cause(one.document) for one in failed]
     if (
         len(near) < _FEWEST_NEAR
         or near[0] is None
