@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
 from .callers import caller
-from .judged_calls import JudgedAttentionCalls
+from .judged_calls import Chosen, JudgedAttentionCalls
 from .kernels.hooks import KernelHooks
 from .read_call import read_call
 from .sampling import Sampling
@@ -43,16 +43,8 @@ class JudgedAttention(JudgedAttentionCalls):
 
     _function = "scaled_dot_product_attention or of a kernel that is hooked"
 
-    def __init__(
-        self,
-        functions: Iterable[Callable[..., Any] | Kernel],
-        sampling: Sampling,
-        premises: Premises | None | Literal["chosen"],
-        known: Iterable[str] | None,
-        on_fail: Literal["raise", "report"] | None,
-        settings: JudgingArguments,
-    ) -> None:
-        super().__init__(sampling, premises, known, on_fail, settings)
+    def __init__(self, functions: Iterable[Callable[..., Any] | Kernel], chosen: Chosen) -> None:
+        super().__init__(chosen)
         self._hooks = KernelHooks(self, functions)
         self._mode = _Mode(self)
 
@@ -181,4 +173,4 @@ def judged_attention(
     """
     check_names("judged_attention", settings, JudgingArguments)
     sampling = Sampling(most_calls, sample, every, settings.get("seed"))
-    return JudgedAttention(functions, sampling, premises, known, on_fail, settings)
+    return JudgedAttention(functions, Chosen(sampling, premises, known, on_fail, settings))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import torch
@@ -19,12 +18,23 @@ from .callers import caller
 from .calls import Posed, RecordedCall
 from .known import Subject, check_known, weakness_of
 from .sampling import Sampling
-from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning, told_failure
+from .verdicts import JudgedCall, JudgedCalls, told_failure
 
 #: Problems of failing calls that a long run keeps.
 MOST_KEPT = 8
 #: Calls of a long run that wait for a backward pass, which may never come.
 MOST_WAITING = 16
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What whoever judges calls chooses: the arguments of `judged_attention`, which has them in words."""
+
+    sampling: Sampling
+    premises: Premises | None | Literal["chosen"]
+    known: Iterable[str] | None
+    on_fail: Literal["raise", "report"] | None
+    settings: JudgingArguments
 
 
 class Call(Protocol):
@@ -63,20 +73,12 @@ class JudgedAttentionCalls(JudgedCalls):
 
     _kind = "attention"
 
-    def __init__(
-        self,
-        sampling: Sampling,
-        premises: Premises | None | Literal["chosen"],
-        known: Iterable[str] | None,
-        on_fail: Literal["raise", "report"] | None,
-        settings: JudgingArguments,
-    ) -> None:
-        super().__init__(sampling, on_fail)
-        self._premises = premises
-        self._known = check_known(known)
-        self._settings = settings
+    def __init__(self, chosen: Chosen) -> None:
+        super().__init__(chosen.sampling, chosen.on_fail)
+        self._premises = chosen.premises
+        self._known = check_known(chosen.known)
+        self._settings = chosen.settings
         self._waiting: dict[int, tuple[RecordedCall, Subject]] = {}
-        self._passes: list[tuple[JudgedCall, Backward]] = []
         self._kept = 0
 
     def meet(self, read: Callable[[], Call], plain: Callable[[], Any], within: Any) -> Any:
@@ -204,12 +206,7 @@ class JudgedAttentionCalls(JudgedCalls):
         """Judge the calls through which no backward pass came, and tell of passes that were not the first."""
         for number in list(self._waiting):
             self._judge_waiting(number)
-        for said, watched in self._passes:
-            if watched.runs > 1:
-                later = f"backward ran {watched.runs} times, of which the first is judged"
-                told = said.gradients_not_judged
-                said.gradients_not_judged = later if told is None else f"{told}; {later}"
-        self._passes = []
+        self._tell_later_passes()
 
     def _finish(self, *, is_raising: bool) -> None:
         """End a context: raise what fails, or tell what was not judged. Nothing more is judged."""
@@ -217,20 +214,12 @@ class JudgedAttentionCalls(JudgedCalls):
         if not is_raising:
             self._close()
         self._waiting.clear()
-        self._ended = time.perf_counter()
-        # Of a function that raised there is nothing to say.
-        self.calls = [
-            one for one in self.calls if one.report is not None or one.not_judged is not None
-        ]
+        self._end()
         if self._sampling.is_of_a_loop and self._on_fail == "report":
             print(f"flashproof: {self.text}", file=sys.stderr)
             return
-        if is_raising:
-            return
-        if self._on_fail == "raise" and not self.passed:
-            raise AssertionError(self.text)
-        if any(one.not_judged for one in self.calls) or self.compiled > 0:
-            warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=3)
+        if not is_raising:
+            self._raise_or_warn(3)
 
 
 def _told(error: Exception) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,13 +19,13 @@ from ..recurrent.kernels import PUBLIC_KERNELS, Kernel
 from ..recurrent.on_device import audit_recurrent_on_device
 from ..recurrent.read_call import RecurrentCall
 from ..report import Report
-from .backward import Backward, is_within_transform
+from .backward import is_within_transform
 from .callers import caller
 from .calls import lies_on_device
 from .hooks import import_functions, replace_everywhere
 from .problem import NotJudgedError
 from .sampling import Sampling
-from .verdicts import JudgedCall, JudgedCalls, NotJudgedWarning
+from .verdicts import JudgedCall, JudgedCalls
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -63,7 +62,6 @@ class JudgedRecurrences(JudgedCalls):
         ]
         self._is_active = False
         self._within = threading.local()
-        self._passes: list[tuple[JudgedCall, Backward]] = []
 
     def __enter__(self) -> JudgedRecurrences:
         replace_everywhere(self._pairs)
@@ -78,22 +76,8 @@ class JudgedRecurrences(JudgedCalls):
         if kind is not None:
             return
         self._tell_later_passes()
-        # Of a function that raised there is nothing to say.
-        self.calls = [
-            one for one in self.calls if one.report is not None or one.not_judged is not None
-        ]
-        if self._on_fail == "raise" and not self.passed:
-            raise AssertionError(self.text)
-        if any(one.not_judged for one in self.calls) or self.compiled > 0:
-            warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=2)
-
-    def _tell_later_passes(self) -> None:
-        for said, watched in self._passes:
-            if watched.runs > 1:
-                later = f"backward ran {watched.runs} times, of which the first is judged"
-                told = said.gradients_not_judged
-                said.gradients_not_judged = later if told is None else f"{told}; {later}"
-        self._passes = []
+        self._end()
+        self._raise_or_warn(2)
 
     def _further_gaps(self) -> Sequence[str]:
         return self._broken
@@ -170,12 +154,13 @@ class JudgedRecurrences(JudgedCalls):
         """The report of results; NotJudgedError where it is neither a pass nor a failure."""
         problem = {**call.problem, **results, **self._settings, "premises": premises}
         on_device = _on_device(problem)
-        if on_device is None:
-            report = judge_recurrent_and_keep(problem)
-        else:
-            report = audit_recurrent_on_device(**on_device)
-            if report.status == "FAIL":
-                report = replace(report, command=keep_recurrent_failure(problem))
+        with self._timed():
+            if on_device is None:
+                report = judge_recurrent_and_keep(problem)
+            else:
+                report = audit_recurrent_on_device(**on_device)
+                if report.status == "FAIL":
+                    report = replace(report, command=keep_recurrent_failure(problem))
         if report.status == "NOT JUDGED":
             raise NotJudgedError(report.sentence)
         return report

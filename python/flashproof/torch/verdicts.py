@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ..report import Report
+from .backward import Backward
 from .callers import Place
 from .sampling import Sampling
 
@@ -81,6 +83,8 @@ class JudgedCalls:
         usual = "report" if sampling.is_of_a_loop else "raise"
         self._on_fail = usual if on_fail is None else on_fail
         self._began = self._ended = time.perf_counter()
+        #: Backward passes through judged calls.
+        self._passes: list[tuple[JudgedCall, Backward]] = []
 
     @property
     def left_out(self) -> int:
@@ -188,6 +192,30 @@ class JudgedCalls:
 
     def _further_gaps(self) -> Sequence[str]:
         return ()
+
+    def _tell_later_passes(self) -> None:
+        """Say of calls through which several backward passes came that the first is judged."""
+        for said, watched in self._passes:
+            if watched.runs > 1:
+                later = f"backward ran {watched.runs} times, of which the first is judged"
+                told = said.gradients_not_judged
+                said.gradients_not_judged = later if told is None else f"{told}; {later}"
+        self._passes = []
+
+    def _end(self) -> None:
+        """End the time of a context, and leave out calls of which there is nothing to say, as of a function that raised."""
+        self._ended = time.perf_counter()
+        self.calls = [
+            one for one in self.calls if one.report is not None or one.not_judged is not None
+        ]
+
+    def _raise_or_warn(self, depth: int) -> None:
+        """Raise what fails, or tell what was not judged where the context ends, so many calls up."""
+        __tracebackhide__ = True
+        if self._on_fail == "raise" and not self.passed:
+            raise AssertionError(self.text)
+        if any(one.not_judged for one in self.calls) or self.compiled > 0:
+            warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=depth + 1)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

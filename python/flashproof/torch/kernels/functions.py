@@ -15,7 +15,7 @@ from ...arguments import JudgingArguments, check_names
 from ...dump import Premises
 from ..backward import Backward
 from ..calls import RecordedCall
-from ..judged_calls import JudgedAttentionCalls
+from ..judged_calls import Chosen, JudgedAttentionCalls
 from ..known import Subject
 from ..problem import NotJudgedError
 from ..sampling import Sampling
@@ -132,16 +132,8 @@ class JudgedFunction(JudgedAttentionCalls):
 
     _function = "the function"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        sampling: Sampling,
-        premises: Premises | None | Literal["chosen"],
-        known: Iterable[str] | None,
-        on_fail: Literal["raise", "report"] | None,
-        settings: JudgingArguments,
-    ) -> None:
-        super().__init__(sampling, premises, known, on_fail, settings)
+    def __init__(self, kernel: Kernel, chosen: Chosen) -> None:
+        super().__init__(chosen)
         functools.update_wrapper(self, kernel.function)
         #: How its calls are read.
         self.kernel = kernel
@@ -213,6 +205,6 @@ def judged(
     def decorate(one: Callable[..., Any]) -> JudgedFunction:
         kernel = Kernel(one, **description)
         sampling = Sampling(most_calls, sample, every, given.get("seed"))
-        return JudgedFunction(kernel, sampling, premises, known, on_fail, given)
+        return JudgedFunction(kernel, Chosen(sampling, premises, known, on_fail, given))
 
     return decorate if function is None else decorate(function)
