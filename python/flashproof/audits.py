@@ -13,9 +13,9 @@ from .arguments import (
     FEATURES,
     GRADIENTS,
     AuditArguments,
+    FeatureArguments,
     KeptAuditArguments,
     ProblemArguments,
-    ScoreArguments,
     check_gradients,
     check_names,
     option_words,
@@ -23,12 +23,12 @@ from .arguments import (
     words_of,
 )
 from .arrays import Framework, check_tensors, from_array
-from .by_torch import pass_by_torch
+from .by_torch import pass_by_torch, pose_for_device
 from .dump import gather, temporary_folder, write_dump
 from .report import Report, parse_report
 from .request import Request, answer_about, asserted, session
 from .safetensors import read
-from .server import Answer, RequestError, shared_server
+from .server import RequestError, shared_server
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -119,49 +119,76 @@ def audit_on_device(
     dk: Any = None,
     dv: Any = None,
     false_alarm_rate: float = 1e-9,
-    **score: Unpack[ScoreArguments],
+    **given: Unpack[FeatureArguments],
 ) -> Report:
     """
     Judge tensors of PyTorch where they lie, by the bounds of any fused kernel: for problems that take minutes on the CPU.
 
     A pass there is one of `audit`; what is not surely within its limits is judged by `audit`'s own way on the CPU, which has
-    the last word (docs/theory/bounds.md, "On the device"). [batch, heads, seqlen, dim]; `scale`, `causal`, `window` and `softcap`
-    are those of `audit`. With `dout`, the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of
-    what the device decided has the sentence and no document.
+    the last word (docs/theory/bounds.md, "On the device"). The problem has the arguments of `audit`: `scale`, `causal`, `window`,
+    `softcap`, `layout`, `mask`, `bias`, `alibi_slopes`, `sink`, and `features`, such as `cu_seqlens_q` or `block_table`. With `dout`,
+    the gradient of `out`, the gradients `dq`, `dk` and `dv` are judged as well. The report of what the device decided has the
+    sentence and no document.
     """
-    check_names("audit_on_device", score, ScoreArguments)
-    from .device import AttentionProblem, AuditReport, KernelGradients, KernelOutputs, judge
+    check_names("audit_on_device", given, FeatureArguments)
+    from .device import AuditReport, NotPosedError, judge
 
-    required = {"q": q, "k": k, "v": v, "out": out}
-    others = {"lse": lse, "dout": dout, "dq": dq, "dk": dk, "dv": dv}
-    check_tensors({**required, **{name: x for name, x in others.items() if x is not None}})
-    check_gradients({"dout": dout, "dq": dq, "dk": dk, "dv": dv})
+    outputs = {"q": q, "k": k, "v": v, "out": out, "lse": lse}
+    gradients = {"dout": dout, "dq": dq, "dk": dk, "dv": dv}
+    there = {name: x for name, x in {**outputs, **gradients}.items() if x is not None}
+    check_tensors({**{name: outputs[name] for name in ("q", "k", "v", "out")}, **there})
+    check_gradients(gradients)
     # What is no setting is told as `audit` tells it.
-    settings_of(score).metadata()
-    gradients = None if dout is None else KernelGradients(dout, dq, dk, dv)
+    settings_of(given).metadata()
+    rate = None if false_alarm_rate == 1e-9 else false_alarm_rate
+    asked = {**given, **{name: x for name, x in gradients.items() if x is not None}}
 
-    answers: list[Answer] = []
+    def whole_report(options: Sequence[str] = ()) -> Report:
+        """What the command line says of all of it, as it lies."""
+        words = {**asked, "false_alarm_rate": rate, "options": [*options]}
+        return _request(outputs, words, "audit", AuditArguments).report()
+
+    said: list[str] = []
+
+    def whole(options: Sequence[str]) -> AuditReport:
+        report = whole_report([word for word in options if not _is_rate(word, rate)])
+        said.append(report.text)
+        return AuditReport(dict(report.json))
 
     def audit_dump(path: Path, options: Sequence[str]) -> AuditReport:
         document = path.with_name("report.json")
-        answers.append(shared_server().run(["audit", str(path), "--json", str(document), *options]))
+        words = ["audit", str(path), "--json", str(document), *options]
+        said.append(shared_server().run(words).stdout)
         return AuditReport(json.loads(document.read_text()))
 
-    problem = AttentionProblem(q, k, v, **score)
-    outputs = KernelOutputs(out, lse)
+    try:
+        posed = pose_for_device(there, given)
+    except NotPosedError as error:
+        report = whole_report()
+        text = f"{report.text.rstrip()}\n\nJudged on the CPU: {error}.\n"
+        return replace(report, text=text)
+    is_stored = not posed.problem.features.is_plain
     verdict = judge(
-        problem, outputs, gradients, false_alarm_rate=false_alarm_rate, auditor=audit_dump
+        posed.problem,
+        posed.outputs,
+        posed.gradients,
+        false_alarm_rate=false_alarm_rate,
+        auditor=audit_dump,
+        whole=whole if is_stored else None,
     )
     where = f"Judged on {verdict.device}" + (
         "." if verdict.handed_over is None else f"; {verdict.handed_over}, which went to the CPU."
     )
     if verdict.report is None or verdict.decided_by == "device":
-        text = f"{verdict.sentence}\n\n{where}\n"
+        text = f"{verdict.sentence}\n\n{where}{posed.beside}\n"
         return Report(verdict.passed, verdict.sentence, None, (), text, {}, decided_by="device")
-    report = parse_report(
-        verdict.report.report, f"{answers[-1].stdout.rstrip()}\n\n{where}\n", None
-    )
+    report = parse_report(verdict.report.report, f"{said[-1].rstrip()}\n\n{where}\n", None)
     return replace(report, passed=verdict.passed, sentence=verdict.sentence)
+
+
+def _is_rate(word: str, rate: float | None) -> bool:
+    # The request has it already.
+    return rate is not None and word in ("--false-alarm-rate", repr(rate))
 
 
 def assert_attention(

@@ -9,18 +9,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .arguments import AuditArguments, settings_of
+from .arguments import FEATURES, AuditArguments, settings_of
 from .arrays import DTYPES
 from .report import Report
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from .device import DeviceVerdict
+    from .device import AttentionProblem, DeviceVerdict, PosedProblem
 
 #: Arguments that PyTorch's judge takes; any other is the command line's, and so is the verdict.
 _TAKEN = frozenset(
     ("scale", "causal", "window", "softcap", "layout", "premises", "strict_premises")
+    + ("mask", "bias", "alibi_slopes", "sink", "features")
     + ("dout", "dq", "dk", "dv", "false_alarm_rate")
 )
 #: Multiply-adds of Q·K and P·V above which the command line judges a sample of the rows: `mostMultiplyAdds` of src/audit/rows.
@@ -40,48 +39,56 @@ def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report |
     torch = sys.modules.get("torch")
     if torch is None:
         return "there is no PyTorch"
+    given_tensors = {**outputs, **{one: given.get(one) for one in ("dout", "dq", "dk", "dv")}}
     tensors = {
-        name: _shared_with_torch(torch, x)
-        for name, x in {
-            **outputs,
-            **{one: given.get(one) for one in ("dout", "dq", "dk", "dv")},
-        }.items()
-        if x is not None
+        name: _shared_with_torch(torch, x) for name, x in given_tensors.items() if x is not None
     }
-    reason = _why_other_arguments(given) or _why_other_tensors(torch, tensors, given)
-    if reason is not None:
-        return reason
-    if given.get("layout", "bhsd") == "bshd":
-        tensors = {name: x if name == "lse" else x.transpose(1, 2) for name, x in tensors.items()}
-    reason = _why_too_long(tensors) or _why_other_arithmetic(torch)
+    features = {name: _shared_with_torch(torch, x) for name, x in feature_tensors(given).items()}
+    reason = _why_other_arguments(given) or _why_other_tensors(torch, {**features, **tensors})
     if reason is not None:
         return reason
     try:
-        verdict = _verdict(torch, tensors, given)
+        posed = pose_for_device({**tensors, **features}, given)
+        reason = (
+            _why_other_formats(posed, given)
+            or _why_too_long(posed.problem)
+            or _why_other_arithmetic(torch)
+        )
+        verdict = reason or _verdict(torch, posed, given)
     except ValueError as error:
         return str(error)
     if isinstance(verdict, str):
         return verdict
-    text = f"{verdict.sentence}\n\nJudged on {verdict.device}, by PyTorch.\n"
+    text = f"{verdict.sentence}\n\nJudged on {verdict.device}, by PyTorch.{posed.beside}\n"
     return Report(True, verdict.sentence, None, (), text, {}, decided_by="device")
 
 
-def _verdict(
-    torch: Any, tensors: Mapping[str, Tensor], given: AuditArguments
-) -> DeviceVerdict | str:
-    from .device import (
-        USUAL_FALSE_ALARM_RATE,
-        AttentionProblem,
-        KernelGradients,
-        KernelOutputs,
-        judge_here,
-    )
+def feature_tensors(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The further tensors of a problem among arguments, by name."""
+    beside = {name: given.get(name) for name in FEATURES}
+    found = {**beside, **(given.get("features") or {})}
+    return {name: x for name, x in found.items() if x is not None}
 
-    # Numbers as the command line reads them. ValueError for what is none, as it tells them.
+
+def pose_for_device(tensors: Mapping[str, Any], given: Mapping[str, Any]) -> PosedProblem:
+    """
+    The problem of tensors by name, those of `feature_tensors` among them or among `given`, as the device judges it.
+
+    NotPosedError, a ValueError, for what it does not take; ValueError for numbers that are none, as the command line tells them.
+    """
+    import torch
+
+    from .device import AttentionProblem, NotPosedError, posed_problem
+
+    features = {name: tensors.get(name, x) for name, x in feature_tensors(given).items()}
+    q, k, v = (tensors[name] for name in ("q", "k", "v"))
+    for name, x in features.items():
+        if not isinstance(x, torch.Tensor):
+            raise NotPosedError(f"{name} is no tensor of PyTorch's own")
+    features = {name: x.detach().to(q.device) for name, x in features.items()}
     score = settings_of(given).metadata()
     window = score.get("window")
     left, right = (None, None) if window is None else map(int, window.split(","))
-    q, k, v, out = (tensors[name] for name in ("q", "k", "v", "out"))
     problem = AttentionProblem(
         q,
         k,
@@ -91,17 +98,21 @@ def _verdict(
         None if left is None or right is None else (left, right),
         float(score["softcap"]) if "softcap" in score else None,
     )
-    gradients = None
-    if "dout" in tensors:
-        dq, dk, dv = (tensors.get(name) for name in ("dq", "dk", "dv"))
-        gradients = KernelGradients(tensors["dout"], dq, dk, dv)
+    own = {name: x for name, x in tensors.items() if name not in features}
+    return posed_problem(own, features, score["layout"], problem)
+
+
+def _verdict(torch: Any, posed: PosedProblem, given: AuditArguments) -> DeviceVerdict | str:
+    from .device import USUAL_FALSE_ALARM_RATE, judge_here
+
     rate = given.get("false_alarm_rate")
+    q, k = posed.problem.q, posed.problem.k
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
     with _threads_for(torch, pairs), torch.inference_mode(), _made_on(torch, q.device):
         return judge_here(
-            problem,
-            KernelOutputs(out, tensors.get("lse")),
-            gradients,
+            posed.problem,
+            posed.outputs,
+            posed.gradients,
             false_alarm_rate=USUAL_FALSE_ALARM_RATE if rate is None else rate,
         )
 
@@ -169,7 +180,7 @@ def _why_other_arguments(given: AuditArguments) -> str | None:
     return None
 
 
-def _why_other_tensors(torch: Any, tensors: Mapping[str, Any], given: AuditArguments) -> str | None:
+def _why_other_tensors(torch: Any, tensors: Mapping[str, Any]) -> str | None:
     missing = [name for name in ("q", "k", "v", "out") if name not in tensors]
     if missing:
         return f"{' and '.join(missing)} is not given"
@@ -179,26 +190,38 @@ def _why_other_tensors(torch: Any, tensors: Mapping[str, Any], given: AuditArgum
             return f"{name} is no tensor of PyTorch's own"
         if x.layout is not torch.strided or x.is_nested or x.device.type != "cpu":
             return f"{name} is not dense, or not on the CPU"
-        if x.dim() != (3 if name == "lse" else 4):
+    return None
+
+
+def _why_other_formats(posed: PosedProblem, given: AuditArguments) -> str | None:
+    """As posed, [batch, heads, seqlen, dim] each."""
+    problem, lse = posed.problem, posed.outputs.lse
+    gradients = {} if posed.gradients is None else vars(posed.gradients)
+    tensors = {
+        "q": problem.q,
+        "k": problem.k,
+        "v": problem.v,
+        "out": posed.outputs.out,
+        **gradients,
+    }
+    tensors = {name: x for name, x in tensors.items() if x is not None}
+    for name, x in tensors.items():
+        if x.dim() != 4:
             return f"{name} has {x.dim()} dimensions"
-    q, v, lse = tensors["q"], tensors["v"], tensors.get("lse")
-    if v.dtype != q.dtype:
+    if problem.v.dtype != problem.q.dtype:
         return "q and v have different formats"
-    is_seqlen_first = given.get("layout") == "bshd"
-    batch, first, second, _ = tensors["out"].shape
-    rows = (batch, second, first) if is_seqlen_first else (batch, first, second)
-    if lse is not None and tuple(lse.shape) != rows:
+    if lse is not None and lse.shape != tensors["out"].shape[:3]:
         return f"lse has shape {list(lse.shape)}"
     if given.get("strict_premises"):
-        others = [name for name, x in tensors.items() if name != "lse" and x.dtype != q.dtype]
+        others = [name for name, x in tensors.items() if x.dtype != problem.q.dtype]
         if others:
             return f"{others[0]} has another format than q, and premises are strict"
     return None
 
 
-def _why_too_long(tensors: Mapping[str, Tensor]) -> str | None:
-    batch, heads, queries, dim = tensors["q"].shape
-    keys, v_dim = tensors["v"].shape[2:]
+def _why_too_long(problem: AttentionProblem) -> str | None:
+    batch, heads, queries, dim = problem.q.shape
+    keys, v_dim = problem.v.shape[2:]
     if batch * heads * queries * keys * (dim + v_dim) > _MOST_MULTIPLY_ADDS:
         return "a sample of the rows is judged"
     return None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .formats import NumberFormat
-from .masks import GROUP_ROWS
+from .places import GROUP_ROWS
 from .selection import kept_where, zero_where
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def counts_so_far(law: ScoreLaw) -> bool:
     """Whether exponents count by the largest up to the end of each key's tile of 64, which is what the
     command line has when it counts.
 
-    Where rows begin at keys of their own it is the largest of all, so that less is counted.
+    Where rows begin at keys of their own, or have holes, it is the largest of all, so that less is counted.
     """
     is_late = law.seen.may_begin_late and bool((law.seen.begin > 0).any())
-    return law.first_key == 0 and not is_late
+    return law.first_key == 0 and not is_late and law.seen.holes is None
 
 
 def slack_of(law: ScoreLaw) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,16 +90,44 @@ def write_dump(
     gradients: KernelGradients | None = None,
 ) -> None:
     """Writes what the kernel read and wrote as the command line reads it, in its own formats."""
-    given = {
+    of_rows = {
         "q": problem.q,
         "k": problem.k,
         "v": problem.v,
         "out": outputs.out,
-        "lse": outputs.lse,
         **({} if gradients is None else vars(gradients)),
     }
+    features = problem.features
+    given = {name: x for name, x in of_rows.items() if x is not None}
+    lse = outputs.lse
     settings = Settings(problem.used_scale, problem.causal, problem.window, problem.softcap)
-    write(path, gather(given), settings.metadata())
+    metadata = settings.metadata()
+    if features.sequences is not None:
+        # [1, heads, rows of all, dim] as [rows of all, heads, dim], and [1, heads, rows] as [heads, rows].
+        given = {name: x[0].transpose(0, 1) for name, x in given.items()}
+        lse = None if lse is None else lse[0]
+        given |= _lengths(features.sequences)
+    if features.prefix > 0:
+        metadata["prefix"] = str(features.prefix)
+    if features.sink is not None and not features.is_sink_in_lse:
+        metadata["lse_sink"] = "false"
+    sizes = {"q": problem.q.shape[:2], "k": problem.k.shape[:2], "v": problem.v.shape[:2]}
+    for name, x in features.tensors.items():
+        given[name] = x
+        if name.endswith("_descale"):
+            of_heads = x.expand(*sizes[name[0]], *x.shape[2:])
+            given[name] = of_heads[0].transpose(0, 1) if features.sequences else of_heads
+    write(path, gather({**given, "lse": lse}), metadata)
+
+
+def _lengths(sequences: Sequence[tuple[int, int, int, int]]) -> dict[str, torch.Tensor]:
+    """Where packed sequences begin."""
+    queries = [first for first, *_ in sequences] + [sequences[-1][0] + sequences[-1][1]]
+    keys = [first for _, _, first, _ in sequences] + [sequences[-1][2] + sequences[-1][3]]
+    return {
+        "cu_seqlens_q": torch.tensor(queries, dtype=torch.int32),
+        "cu_seqlens_k": torch.tensor(keys, dtype=torch.int32),
+    }
 
 
 def some_heads(
@@ -122,14 +150,13 @@ def some_heads(
     def of_keys(x: torch.Tensor) -> torch.Tensor:
         return torch.stack([x[batch, head // group] for batch, head in groups]).unsqueeze(0)
 
-    part = AttentionProblem(
-        of_queries(problem.q),
-        of_keys(problem.k),
-        of_keys(problem.v),
-        problem.used_scale,
-        problem.causal,
-        problem.window,
-        problem.softcap,
+    part = replace(
+        problem,
+        q=of_queries(problem.q),
+        k=of_keys(problem.k),
+        v=of_keys(problem.v),
+        scale=problem.used_scale,
+        features=problem.features.of_places(places, groups, group),
     )
     lse = None if outputs.lse is None else of_queries(outputs.lse)
     given = None

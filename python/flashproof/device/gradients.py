@@ -97,6 +97,10 @@ def _fitted(problem: AttentionProblem, shape: Shape, dout: Tensor) -> Tensor:
         )
     if problem.softcap is not None:
         raise ValueError("gradients under a softcap are not known on the device; use the audit")
+    if not problem.features.is_plain:
+        raise ValueError(
+            "gradients are known on the device under causal and window masks alone; use the audit"
+        )
     reason = why_not_covered(problem, KernelOutputs(fitting)) or why_not_fp64(problem)
     if reason is not None:
         # The gradient of the output has the output's place in what was asked.

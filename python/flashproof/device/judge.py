@@ -8,6 +8,7 @@ has the last word.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -63,11 +64,13 @@ def judge(
     *,
     false_alarm_rate: float = USUAL_FALSE_ALARM_RATE,
     auditor: Auditor | None = None,
+    whole: Callable[[Sequence[str]], AuditReport] | None = None,
 ) -> DeviceVerdict:
     """Judges what a kernel gave, by the bounds of any correct kernel: its output, its LSE where it
     has one, and the gradients where they are given.
 
-    ``auditor`` judges what the device leaves open; None starts the package's own. Raises
+    ``auditor`` judges what the device leaves open; None starts the package's own. ``whole`` audits the
+    whole problem as it was stored, by options of the command line; None for as it is here. Raises
     ValueError for tensors and settings that do not fit together, CommandLineError where what is
     left open cannot be judged.
     """
@@ -78,7 +81,7 @@ def judge(
         else []
     )
     ask = run_command_line() if auditor is None else auditor
-    work = _Work(posed.problem, posed.outputs, posed.gradients, posed.shape, ask, rate)
+    work = _Work(posed.problem, posed.outputs, posed.gradients, posed.shape, ask, rate, whole)
     measured = posed.measured(false_alarm_rate)
     if isinstance(measured, str):
         return work.ask_of_all(Measured(), measured)
@@ -232,6 +235,7 @@ class _Work:
     shape: Shape
     auditor: Auditor
     options: list[str]
+    whole: Callable[[Sequence[str]], AuditReport] | None
 
     def _verdict(self, report: AuditReport, measured: Measured, reason: str) -> DeviceVerdict:
         place = str(self.problem.q.device)
@@ -247,11 +251,18 @@ class _Work:
 
     def _audit_all(self, options: list[str]) -> AuditReport:
         words = [*self.options, *options]
+        if self.whole is not None:
+            return self.whole(words)
         return audit_dump(self.problem, self.outputs, self.auditor, words, self.gradients)
 
     def _audit_heads(self, heads: list[int], options: list[str]) -> AuditReport:
         part = some_heads(self.problem, self.outputs, self.gradients, self.shape, heads)
         return audit_dump(*part[:2], self.auditor, [*self.options, *options], part[2])
+
+    def _is_cut(self, heads: list[int]) -> bool:
+        """Whether some heads are a problem of one batch entry: segments are those of an entry."""
+        of_entries = any(x.dim() > 1 for x in self.problem.features.segments or ())
+        return not of_entries or len({head // self.shape.heads for head in heads}) == 1
 
     def ask_of_all(self, measured: Measured, reason: str) -> DeviceVerdict:
         """The command line's verdict on the whole problem."""
@@ -293,7 +304,7 @@ class _Work:
         heads = sorted(findings.open_heads)
         reason = _why_open(findings, heads, self.shape)
         part: AuditReport | None = None
-        if len(heads) < self.shape.batch * self.shape.heads:
+        if len(heads) < self.shape.batch * self.shape.heads and self._is_cut(heads):
             part = self._audit_heads(heads, ["--rows", "all"])
             if part.passed:
                 verdict = self._verdict(part, measured, reason)

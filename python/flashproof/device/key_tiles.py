@@ -8,11 +8,13 @@ line's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from .features import Run
 from .instruments import ROOT3
 from .masks import VisibleKeys
 from .premises import Premises
@@ -38,38 +40,66 @@ _NEGLIGIBLE = 2.0**-36
 
 
 @dataclass(frozen=True)
+class TestedBlock:
+    """Up to 128 queries of a sequence, and its keys."""
+
+    first_row: int
+    rows: int
+    first_key: int
+    keys: int
+
+
+@dataclass(frozen=True)
 class KeyTilePlan:
-    """Which tiles of keys are tested against which blocks of queries: ``planKeyTiles``."""
+    """Which tiles of keys are tested against which blocks of queries: ``planKeyTiles``. Tiles are counted
+    within each sequence.
+    """
 
     tile_keys: int
     tiles: int
-    blocks: tuple[int, ...]
-    """First rows; empty where there is one tile only, and none to miss."""
+    blocks: tuple[TestedBlock, ...]
+    """Empty where there is one tile only, and none to miss."""
     of_block: float
     """Deviations that are allowed of a block, and of a head."""
     of_head: float
 
 
-def plan_key_tiles(shape: Shape, limits: StructureLimits) -> KeyTilePlan:
+def plan_key_tiles(
+    shape: Shape, limits: StructureLimits, sequences: tuple[Run, ...] | None = None
+) -> KeyTilePlan:
     """All blocks against up to two tiles; with more tiles fewer blocks, and beyond 32 tiles larger
     ones.
     """
-    blocks = -(-shape.queries // TILE_ROWS)
-    tiles = -(-shape.keys // _TILE_KEYS)
+    runs = [run for run in sequences or [(0, shape.queries, 0, shape.keys)] if run[1] > 0]
+    longest = max((keys for *_, keys in runs), default=0)
+    fewest = sum(-(-queries // TILE_ROWS) for _, queries, _, _ in runs)
+    tiles = -(-longest // _TILE_KEYS)
     tile_keys = _TILE_KEYS
     if tiles > _MOST_TILES:
-        tile_keys *= -(-tiles // min(_MOST_TILES, _TILES_PER_BLOCK * blocks))
-        tiles = -(-shape.keys // tile_keys)
-    count = min(blocks, max(1, -(-blocks * _FULLY_TESTED_TILES // tiles)))
-    firsts = tuple(TILE_ROWS * (-(-(i + 1) * blocks // count) - 1) for i in range(count))
+        tile_keys *= -(-tiles // min(_MOST_TILES, _TILES_PER_BLOCK * fewest))
+        tiles = -(-longest // tile_keys)
+    blocks = tuple(block for run in runs for block in _tested_blocks(run, tile_keys))
     tests = shape.batch * shape.heads * tiles
     return KeyTilePlan(
         tile_keys,
         tiles,
-        firsts if tiles > 1 else (),
-        alarm_deviations(tests * count, limits.share),
+        blocks if tiles > 1 else (),
+        alarm_deviations(tests * len(blocks), limits.share),
         alarm_deviations(tests, limits.share),
     )
+
+
+def _tested_blocks(run: Run, tile_keys: int) -> Iterator[TestedBlock]:
+    """Those of a sequence: all, or some evenly spread up to the last."""
+    first_row, queries, first_key, keys = run
+    blocks, tiles = -(-queries // TILE_ROWS), -(-keys // tile_keys)
+    if tiles == 0:
+        return
+    count = min(blocks, max(1, -(-blocks * _FULLY_TESTED_TILES // tiles)))
+    for i in range(count):
+        offset = TILE_ROWS * (-(-(i + 1) * blocks // count) - 1)
+        rows = min(TILE_ROWS, queries - offset)
+        yield TestedBlock(first_row + offset, rows, first_key, keys)
 
 
 @dataclass(frozen=True)
@@ -110,29 +140,31 @@ class _Rows:
     numbers: tuple[Tensor, ...]
     """Of each row: whether it is judged, its keys, typical errors of weights, normalisation, floor."""
     seen: VisibleKeys
-    """[rows]: the keys that rows see, from the block's first on."""
+    """[rows]: the keys that rows see, from the first of these on."""
+    is_plain: bool
 
     @classmethod
-    def of(cls, tested: TestedRows, rows: slice) -> _Rows:
-        """Those rows."""
+    def of(cls, tested: TestedRows, rows: slice, keys: slice) -> _Rows:
+        """Those rows, against keys counted over the whole problem."""
         block, kernel = tested.block, tested.kernel
 
         def cut(x: Tensor) -> Tensor:
             return block.by_head(x)[:, rows]
 
-        seen = block.seen.after(block.first_key)
         is_judged = (block.total > 0) & ~kernel.is_coarse
         of_row = is_judged, kernel.keys, kernel.typical_weight, kernel.normalisation, kernel.floor
+        here = slice(keys.start - block.first_key, keys.stop - block.first_key)
         return cls(
-            block.weights[:, rows],
-            tested.head.v[:, block.columns],
+            block.weights[:, rows, here],
+            tested.head.v[:, keys],
             cut(block.out),
             cut(block.magnitude),
             cut(tested.out),
             cut(block.out_distance),
             cut(tested.instruments.least_half_ulp),
             tuple(cut(x) for x in of_row),
-            VisibleKeys(seen.begin[rows], seen.end[rows]),
+            block.seen.rows(rows.start, rows.stop - rows.start).after(keys.start),
+            block.is_plain,
         )
 
 
@@ -166,7 +198,8 @@ def _tile_sums(
     norm = direction.square().sum(3)
     # P's roundings and the weights' own errors together.
     amplitude = rounding + typical_weight
-    moments = engine_of(size.device).moments(direction, rows.values, rows.weights, rows.seen)
+    engine = engine_of(size.device, is_plain=rows.is_plain)
+    moments = engine.moments(direction, rows.values, rows.weights, rows.seen)
     systematic = (typical_weight + normalisation) * (exact * direction).abs().sum(3)
     systematic = systematic + floor * (norm * exact.shape[2]).sqrt()
     accumulation = premises.accumulation * (magnitude * size).sum(3)
@@ -189,40 +222,43 @@ class KeyTileTest:
 
     def __init__(
         self,
-        shape: Shape,
+        plan: KeyTilePlan,
         premises: Premises,
-        limits: StructureLimits,
         findings: StructureFindings,
     ) -> None:
         """Results join ``findings``."""
-        self.plan = plan_key_tiles(shape, limits)
-        self._findings, self._premises, self._shape = findings, premises, shape
-        self._blocks: list[tuple[int, Tensor]] = []
-        """Of each block of queries its first row."""
+        self.plan = plan
+        self._findings, self._premises = findings, premises
+        self._parts: list[tuple[int, int, Tensor]] = []
+        """Of some rows of a tested block the block's number, their first, and their sums."""
 
     def judge_block(self, tested: TestedRows) -> None:
         """Tests the planned blocks of 128 queries that are in a block of rows."""
         plan, block = self.plan, tested.block
-        heads, rows_at_once, keys = block.weights.shape
-        # Tiles without a key of the block have no direction.
-        seen = range(
-            min(block.first_key // plan.tile_keys, plan.tiles),
-            min(-(-(block.first_key + keys) // plan.tile_keys), plan.tiles),
-        )
+        rows_at_once, keys = block.weights.shape[1:]
         # As many tiles at once as need no larger matrix than the block's.
         at_once = max(1, rows_at_once // TILE_ROWS)
         rounding = tested.kernel.weight_rounding
-        for first in plan.blocks:
-            local = first - block.first_row
-            if not 0 <= local < rows_at_once:
+        for number, one in enumerate(plan.blocks):
+            first = max(one.first_row, block.first_row)
+            last = min(one.first_row + one.rows, block.first_row + rows_at_once)
+            low = max(one.first_key, block.first_key)
+            high = min(one.first_key + one.keys, block.first_key + keys)
+            if first >= last or low >= high:
                 continue
-            rows = _Rows.of(tested, slice(local, min(local + TILE_ROWS, rows_at_once)))
+            local = slice(first - block.first_row, last - block.first_row)
+            rows = _Rows.of(tested, local, slice(low, high))
+            # Tiles without a key of the block have no direction.
+            seen = range(
+                (low - one.first_key) // plan.tile_keys,
+                -(-(high - one.first_key) // plan.tile_keys),
+            )
             parts = [
                 _tile_sums(
                     rows,
                     rounding,
                     self._premises,
-                    block.first_key,
+                    low - one.first_key,
                     seen[i : i + at_once],
                     plan.tile_keys,
                 )
@@ -231,39 +267,43 @@ class KeyTileTest:
             around = (seen.start, plan.tiles - seen.stop)
             # Of tiles before and behind these there is nothing.
             sums = torch.nn.functional.pad(torch.cat(parts, 2), around)
-            self._blocks.append((first, sums))
+            self._parts.append((number, first, sums))
 
     def judge_heads(self, first_head: int) -> None:
         """Judges heads whose blocks have all been there."""
-        if not self._blocks:
+        if not self._parts:
             return
-        # Threads add blocks as they come.
-        blocks_in_order = sorted(self._blocks, key=lambda block: block[0])
-        firsts, parts = zip(*blocks_in_order, strict=True)
-        blocks = TileSums(*torch.stack(parts, 1))
-        self._meet("tile", first_head, firsts, blocks, self.plan.of_block)
+        # Threads add parts as they come; what they add up to is the same each time.
+        of_blocks: dict[int, Tensor] = {}
+        for number, _, part in sorted(self._parts, key=lambda part: part[:2]):
+            of_blocks[number] = of_blocks[number] + part if number in of_blocks else part
+        places = [self.plan.blocks[number] for number in of_blocks]
+        blocks = TileSums(*torch.stack([*of_blocks.values()], 1))
+        self._meet("tile", first_head, places, blocks, self.plan.of_block)
         heads = blocks.mapped(lambda x: x.sum(0, keepdim=True))
-        self._meet("head", first_head, (0,), heads, self.plan.of_head)
-        self._blocks.clear()
+        everything = [TestedBlock(0, 0, 0, 0)]
+        self._meet("head", first_head, everything, heads, self.plan.of_head)
+        self._parts.clear()
 
     def _meet(
         self,
         scope: str,
         first_head: int,
-        firsts: tuple[int, ...],
+        places: Sequence[TestedBlock],
         sums: TileSums,
         deviations: float,
     ) -> None:
-        """Meets sums of blocks [blocks, heads, tiles] from rows ``firsts`` on."""
+        """Meets sums of blocks [blocks, heads, tiles]."""
         tolerance = (sums.tolerance(deviations) - sums.slack).clamp(min=0)
         numbers = torch.stack([sums.signed, sums.norm, tolerance], -1).tolist()
-        for first, of_block in zip(firsts, numbers, strict=True):
+        for place, of_block in zip(places, numbers, strict=True):
             for head, of_head in enumerate(of_block, first_head):
                 for tile, (signed, norm, limit) in enumerate(of_head):
                     if norm == 0:
                         continue
-                    first_key = tile * self.plan.tile_keys
+                    first_key = place.first_key + tile * self.plan.tile_keys
+                    used = signed / norm, limit / norm
                     result = StructureResult(
-                        "key-tile", scope, head, first, signed / norm, limit / norm, first_key
+                        "key-tile", scope, head, place.first_row, *used, first_key
                     )
                     self._findings.meet(result)

@@ -4,7 +4,7 @@ queries by block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -16,7 +16,7 @@ from .elements import LimitTest, LostTest, Place, judge_elements, judge_numbers
 from .formats import FORMATS, NumberFormat
 from .instruments import create_instruments
 from .kernel_rows import kernel_rows
-from .key_tiles import KeyTileTest
+from .key_tiles import KeyTileTest, plan_key_tiles
 from .masks import VisibleKeys, visible_keys
 from .premises import Premises, premises_of
 from .problem import AttentionProblem, KernelOutputs, Shape, shape_of
@@ -154,9 +154,11 @@ class Room:
     """How many of a block's matrices there are at once."""
 
     @classmethod
-    def on(cls, device: torch.device, what: Literal["outputs", "gradients"]) -> Room:
-        """For judging outputs or gradients there."""
-        has_kernels = runs_triton(device)
+    def on(
+        cls, device: torch.device, what: Literal["outputs", "gradients"], *, is_plain: bool = True
+    ) -> Room:
+        """For judging outputs or gradients there, of scores that are plain or not."""
+        has_kernels = is_plain and runs_triton(device)
         return cls(free_bytes(device), _MATRICES_OF_KERNELS[what] if has_kernels else _MATRICES)
 
     @property
@@ -222,31 +224,43 @@ def measure(
     # Half of the false alarms for the structure tests, half for the spread.
     spread = SpreadTest(shape, spread_rates(shape, false_alarm_rate / 2))
     structure = StructureTest(problem, shape, premises, false_alarm_rate / 2)
+    plan = plan_key_tiles(shape, structure.limits, problem.features.sequences)
+    keys = visible_keys(problem, shape, problem.q.device)
     judged = Judged(
         problem,
         outputs,
         shape,
         premises,
         FORMATS[outputs.out.dtype],
-        visible_keys(problem, shape, problem.q.device),
-        visible_keys(problem, shape, torch.device("cpu")),
+        keys,
+        keys.here(),
         structure,
-        KeyTileTest(shape, premises, structure.limits, structure.findings),
+        KeyTileTest(plan, premises, structure.findings),
     )
     of_lse = None if outputs.lse is None else LimitTest()
     found = DeviceFindings(shape, LimitTest(), of_lse, spread, structure.findings)
-    heads, room = shape.batch * shape.heads, Room.on(problem.q.device, "outputs")
+    is_plain = keys.holes is None and not problem.features.adds
+    heads = shape.batch * shape.heads
+    room = Room.on(problem.q.device, "outputs", is_plain=is_plain)
     # Of few keys and many columns most memory is that of numbers by column.
     by_column = 0 if room.free is None else _VECTORS * shape.v_dim // room.matrices
-    at_once, rows_at_once = room.blocks(heads, shape.queries, shape.keys + by_column)
-    for first in range(0, heads, at_once):
-        _measure_heads(judged, range(first, min(first + at_once, heads)), rows_at_once, found)
+    features = problem.features
+    # Heads that see the same keys.
+    alike = 1 if features.is_of_heads else shape.heads if features.is_of_batches else heads
+    at_once, rows_at_once = room.blocks(alike, shape.queries, shape.keys + by_column)
+    for start in range(0, heads, alike):
+        if start > 0:
+            keys = visible_keys(problem, shape, problem.q.device, start)
+            judged = replace(judged, keys=keys, keys_here=keys.here())
+        for first in range(start, start + alike, at_once):
+            together = range(first, min(first + at_once, start + alike))
+            _measure_heads(judged, together, rows_at_once, found)
     return found
 
 
 def _measure_heads(judged: Judged, heads: range, step: int, found: DeviceFindings) -> None:
     shape = judged.shape
-    head = head_tensors(judged.problem, shape, heads)
+    head = head_tensors(judged.problem, shape, heads, judged.keys)
     rows = _HeadRows(len(heads))
     places = [
         Place(heads, first, min(step, shape.queries - first))
@@ -297,7 +311,7 @@ def _measure_block(
     judged.key_tiles.judge_block(tested)
     return _BlockRows(
         energies,
-        errors.clustered,
+        bounds.clustered,
         (block.lse, block.maximum * LN2, block.out, block.magnitude),
         judged.structure.collect(tested, lse),
         (place, is_open, bounds.is_judged),

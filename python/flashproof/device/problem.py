@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from .features import Features
 from .formats import FORMATS
 
 
@@ -32,6 +33,7 @@ class AttentionProblem:
     causal: bool = False
     window: tuple[int, int] | None = None
     softcap: float | None = None
+    features: Features = field(default_factory=Features)
 
     @property
     def used_scale(self) -> float:
@@ -76,7 +78,7 @@ def batched(problem: AttentionProblem) -> AttentionProblem:
             )
     # Nothing that is judged takes part in gradients.
     q, k, v = (_with_batch(x.detach()) for x in (problem.q, problem.k, problem.v))
-    return AttentionProblem(q, k, v, problem.scale, problem.causal, problem.window, problem.softcap)
+    return replace(problem, q=q, k=k, v=v)
 
 
 def shape_of(problem: AttentionProblem) -> Shape:
@@ -132,6 +134,52 @@ def fitted(outputs: KernelOutputs, shape: Shape) -> KernelOutputs:
     )
 
 
+def why_features_not_covered(problem: AttentionProblem) -> str | None:
+    """What of a problem's features keeps it from being judged on its device, in a clause; None where nothing
+    does.
+    """
+    features, shape = problem.features, shape_of(problem)
+    whole = (shape.batch, shape.heads, shape.queries, shape.keys)
+    sizes = {
+        **dict.fromkeys(("mask", "bias"), whole),
+        "sink": (shape.heads,),
+        "q_descale": (shape.batch, shape.heads, shape.queries, 1),
+        **dict.fromkeys(("k_descale", "v_descale"), (shape.batch, shape.kv_heads, shape.keys, 1)),
+        "alibi_slopes": (shape.batch, shape.heads),
+        "q_segments": (shape.batch, shape.queries),
+        "k_segments": (shape.batch, shape.keys),
+    }
+    for name, x in features.tensors.items():
+        if x.device != problem.q.device:
+            return f"{name} lies on {x.device}, and q on {problem.q.device}"
+        if not _broadcasts(x, sizes[name], exactly=name in ("sink", "alibi_slopes", "q_segments")):
+            return f"{name} has shape {list(x.shape)}"
+        if name == "mask":
+            if x.dtype != torch.bool:
+                return "the mask has other elements than booleans"
+        elif not name.endswith("_segments"):
+            if x.dtype not in FORMATS:
+                return f"{name} is {str(x.dtype).removeprefix('torch.')}"
+            # A bias and a sink of −∞ are none.
+            least = -math.inf if name in ("bias", "sink") else -1e300
+            if not bool(((x.float() < math.inf) & (x.float() >= least)).all()):
+                return f"{name} holds infinities or NaNs"
+            if name.endswith("_descale") and not bool((x > 0).all()):
+                return f"{name} holds a factor that is not positive"
+    left = -1 if problem.window is None else problem.window[0]
+    if features.sequences is not None and features.prefix > 0 and left >= 0:
+        return "sequences have a prefix and a window"
+    return None
+
+
+def _broadcasts(x: Tensor, sizes: tuple[int, ...], *, exactly: bool) -> bool:
+    """Whether a tensor's sizes are the last of these, or 1 unless exactly they are asked for."""
+    if x.dim() > len(sizes):
+        return False
+    own = sizes[len(sizes) - x.dim() :]
+    return all(a == b or (a == 1 and not exactly) for a, b in zip(x.shape, own, strict=True))
+
+
 def why_not_covered(problem: AttentionProblem, outputs: KernelOutputs) -> str | None:
     """What keeps a problem from being judged on its device, in a clause; None where nothing does.
 
@@ -158,6 +206,9 @@ def why_not_covered(problem: AttentionProblem, outputs: KernelOutputs) -> str | 
         return f"lse has shape {list(outputs.lse.shape)}"
     if problem.k.dtype != problem.q.dtype:
         return "q and k have different formats"
+    reason = why_features_not_covered(problem)
+    if reason is not None:
+        return reason
     for name, x in tensors.items():
         # Of 8-bit formats PyTorch has few operations.
         if x is not None and not bool(torch.isfinite(torch.stack(x.float().aminmax())).all()):

@@ -162,7 +162,7 @@ def project_rows(
         + dominated * output_worst
         + r * own.abs()
         + (tanh_error(judged.problem, premises) + coarse)
-        * (moments.absolute + own.abs() * tested.errors.mass)
+        * (moments.absolute + own.abs() * _key_mass(tested))
     )
     rounding = kernel.weight_rounding
     products, norms = (out - block.out) * directions, instruments.patterns * directions
@@ -208,10 +208,16 @@ def _open_sums(
     return loose
 
 
+def _key_mass(tested: TestedRows) -> Tensor:
+    """Σ w of the keys, [rows]."""
+    sunk = tested.block.sunk
+    return tested.errors.mass if sunk is None else tested.errors.mass - sunk.weight
+
+
 def _moments(tested: TestedRows, directions: Tensor) -> Moments:
     """Of directions [4, rows, v dim], [4, rows] each."""
     head, block = tested.head, tested.block
-    engine = engine_of(directions.device)
+    engine = engine_of(directions.device, is_plain=block.is_plain)
     found = engine.moments(
         directions.unflatten(1, block.weights.shape[:2]),
         head.v[:, block.columns],

@@ -13,11 +13,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .addends import Addends, addends_of
+from .features import of_heads
 from .formats import FORMATS, NumberFormat
-from .masks import RangeMaxima, VisibleKeys, visible_keys
+from .masks import VisibleKeys, hidden_keys, largest_seen, visible_keys
 from .problem import AttentionProblem, Shape
 from .scores import engine_of
 from .selection import kept_where
+from .sinks import SunkRows, sunk_rows
 
 ROUNDOFF = 2.0**-53
 """The unit roundoff of fp64."""
@@ -26,6 +29,8 @@ EXP2_ERROR = 4 * ROUNDOFF
 TANH_ERROR = 4 * ROUNDOFF
 """The same of fp64's tanh."""
 _SUMMED = 256
+_WEIGHTLESS = 1200
+"""Exponents so far below the row's largest leave no weight in fp64."""
 LN2 = math.log(2)
 LOG2E = 1 / LN2
 
@@ -39,6 +44,10 @@ def gamma(operations: float) -> float:
 class HeadTensors:
     """Some query heads with the keys and values that each reads, in fp64, and how large they are."""
 
+    shape: Shape
+    """Of the whole problem."""
+    numbers: range
+    """The heads, counted over [batch, heads]."""
     q: Tensor
     """[heads, queries, dim]"""
     k: Tensor
@@ -77,13 +86,19 @@ def _norm(x: Tensor) -> Tensor:
     return x.square().sum(-1).sqrt() * (1 + 2.0**-40)
 
 
-def _unit(x: Tensor, number_format: NumberFormat) -> Tensor:
-    size = x.abs()
-    return _norm(torch.where(size == 0, size, size.clamp(min=number_format.smallest_normal)))
+def _unit(x: Tensor, number_format: NumberFormat, factor: Tensor | None) -> Tensor:
+    """``factor`` is what the numbers of the format were multiplied by."""
+    size, least = x.abs(), number_format.smallest_normal
+    large = size.clamp(min=least) if factor is None else torch.maximum(size, factor.abs() * least)
+    return _norm(torch.where(size == 0, size, large))
 
 
-def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadTensors:
-    """Some query heads, counted over [batch, heads]."""
+def head_tensors(
+    problem: AttentionProblem, shape: Shape, heads: range, keys: VisibleKeys | None = None
+) -> HeadTensors:
+    """Some query heads, counted over [batch, heads], which all see ``keys``: by default those of the
+    first.
+    """
     group = shape.heads // shape.kv_heads
     q = problem.q.flatten(0, 1)[heads.start : heads.stop : heads.step].double()
     of_keys = [head // group for head in heads]
@@ -92,21 +107,36 @@ def head_tensors(problem: AttentionProblem, shape: Shape, heads: range) -> HeadT
     if len(of_keys) != k.shape[0]:
         places = torch.tensor(of_keys, device=q.device) - low
         k, v = k[places], v[places]
+    # Products of an fp32 factor and a number of a shorter format are exact in fp64.
+    of_q, of_k, of_v = (
+        None if x is None else of_heads(x, numbers, count).double()
+        for x, numbers, count in zip(
+            problem.features.factors,
+            (list(heads), of_keys, of_keys),
+            (shape.heads, shape.kv_heads, shape.kv_heads),
+            strict=True,
+        )
+    )
+    q, k, v = (x if by is None else x * by for x, by in ((q, of_q), (k, of_k), (v, of_v)))
     inputs = FORMATS[problem.q.dtype]
-    key_norm, key_unit = _norm(k), _unit(k, inputs)
+    key_norm, key_unit = _norm(k), _unit(k, inputs, of_k)
     sizes = torch.stack([key_norm, key_unit, v.abs().amax(-1)])
-    largest = RangeMaxima(sizes).over(visible_keys(problem, shape, q.device))
+    if keys is None:
+        keys = visible_keys(problem, shape, q.device, heads.start)
+    largest = largest_seen(sizes, keys)
     sums = torch.zeros(
         len(heads), shape.keys + 1, shape.v_dim, dtype=torch.float64, device=v.device
     )
     sums[:, 1:] = _sums_so_far(v.abs())
     return HeadTensors(
+        shape,
+        heads,
         q,
         k,
         v,
         _norm(q),
         key_norm,
-        _unit(q, inputs),
+        _unit(q, inputs, of_q),
         key_unit,
         largest[0],
         largest[1],
@@ -158,6 +188,32 @@ class WeightBlock:
     """[rows]: natural logarithm; −∞ for a row without keys."""
     trust: Tensor
     """[rows]: the largest relative error of a weight before the division."""
+    added: Addends | None = None
+    """What was added to scores."""
+    sunk: SunkRows | None = None
+    """The rows' sinks, which ``total`` and the weights of keys alone do not have."""
+    key_weights: Tensor | None = None
+    """The weights relative to the keys' row sum, where a sink has a part of it."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows see whole ranges of keys, whose scores are those of Q and K alone."""
+        return self.added is None and self.seen.holes is None
+
+    @property
+    def weights_of_keys(self) -> Tensor:
+        """Weights relative to the row sum of the keys."""
+        return self.weights if self.key_weights is None else self.key_weights
+
+    @property
+    def whole(self) -> Tensor:
+        """[rows]: Σ 2^(exponent − maximum) with the sink; 0 for a row without keys."""
+        return self.total if self.sunk is None else kept_where(self.total > 0, self.sunk.whole)
+
+    @cached_property
+    def hidden(self) -> Tensor | None:
+        """Keys that the queries of a head do not see, [rows, keys]."""
+        return hidden_keys(self.seen, self.first_key, self.weights.shape[2])
 
     @property
     def queries(self) -> slice:
@@ -196,7 +252,7 @@ class WeightBlock:
     def lse_radius(self) -> Tensor:
         """|lse − LSE| is at most this: Theorem 13."""
         terms = self.weights.shape[2]
-        size = self.lse.abs() + self.maximum.abs() + 2 * self.total.log().abs() + 1
+        size = self.lse.abs() + self.maximum.abs() + 2 * self.whole.log().abs() + 1
         radius = (self.trust + gamma(float(terms))) * (1 + 2.0**-8) + 8 * ROUNDOFF * size
         return kept_where(self.total > 0, radius)
 
@@ -212,12 +268,23 @@ def weigh_block(
     """The weights of the rows from ``first_row`` on that ``keys`` says, none of which sees a key
     outside lowest … highest.
     """
-    q = head.q[:, first_row : first_row + keys.begin.shape[0]]
+    count = keys.begin.shape[0]
+    q = head.q[:, first_row : first_row + count]
     k, v = head.k[:, lowest:highest], head.v[:, lowest:highest]
     exponents = _exponents(problem, q, k)
-    weighed = engine_of(q.device).weigh(exponents, keys, lowest)
+    rows, columns = slice(first_row, first_row + count), slice(lowest, highest)
+    added = addends_of(problem, head.shape, head.numbers, rows, columns)
+    if added is not None:
+        exponents.add_(added.value, alpha=LOG2E)
+    is_plain = added is None and keys.holes is None
+    weighed = engine_of(q.device, is_plain=is_plain).weigh(exponents, keys, lowest)
     maximum, total = weighed.maximum.flatten(), weighed.total.flatten()
-    sums = torch.bmm(weighed.weights, head.value_powers[:, lowest:highest]).flatten(0, 1)
+    sunk = sunk_rows(problem, head.shape, head.numbers, weighed.maximum, weighed.total)
+    weights, of_keys = weighed.weights, None
+    if sunk is not None:
+        of_keys = weights
+        weights = weights * sunk.share.unflatten(0, (head.count, count))[:, :, None]
+    sums = torch.bmm(weights, head.value_powers[:, lowest:highest]).flatten(0, 1)
     out, magnitude, squares = sums.split(v.shape[2], 1)
     return WeightBlock(
         head.count,
@@ -227,14 +294,24 @@ def weigh_block(
         keys.repeated(head.count),
         exponents,
         maximum,
-        weighed.weights,
+        weights,
         total,
         out,
         magnitude,
         squares,
-        (maximum + total.log2()) * LN2,
-        _trust(problem, head, keys, first_row, maximum),
+        _lse(maximum, total, sunk),
+        _trust(problem, head, keys, rows, (exponents, weighed.maximum), added, sunk),
+        added,
+        sunk,
+        of_keys,
     )
+
+
+def _lse(maximum: Tensor, total: Tensor, sunk: SunkRows | None) -> Tensor:
+    if sunk is None or not sunk.is_in_lse:
+        return (maximum + total.log2()) * LN2
+    alone = torch.where(sunk.is_there, sunk.exponent, -math.inf)
+    return torch.where(total > 0, maximum + sunk.whole.log2(), alone) * LN2
 
 
 def _exponents(problem: AttentionProblem, q: Tensor, k: Tensor) -> Tensor:
@@ -249,12 +326,17 @@ def _trust(
     problem: AttentionProblem,
     head: HeadTensors,
     keys: VisibleKeys,
-    first_row: int,
-    maximum: Tensor,
+    rows: slice,
+    of_scores: tuple[Tensor, Tensor],
+    added: Addends | None,
+    sunk: SunkRows | None,
 ) -> Tensor:
-    """Theorem 13: how far a weight may be off, relatively, before the division by the row sum."""
-    queries = slice(first_row, first_row + keys.begin.shape[0])
-    norms = head.query_norm[:, queries] * head.largest_key_norm[:, queries]
+    """Theorem 13: how far a weight, or a sink's, may be off, relatively, before the division by the row
+    sum. ``of_scores`` are exponents, and the largest of each row [heads, rows].
+    """
+    exponents, largest = of_scores
+    maximum = largest.flatten()
+    norms = head.query_norm[:, rows] * head.largest_key_norm[:, rows]
     score = abs(problem.used_scale) * norms.flatten()
     dot = gamma(float(head.q.shape[2])) * score
     size = score
@@ -262,7 +344,20 @@ def _trust(
         size = score.clamp(max=problem.softcap)
         # The slope of a softcap is at most 1; its quotient, tanh and product round.
         dot = dot + 4 * ROUNDOFF * score + (TANH_ERROR + 2 * ROUNDOFF) * problem.softcap
-    # Two constants and a product of an exponent, and its difference from the maximum.
-    exponent = dot + 6 * ROUNDOFF * (size + maximum.abs() * LN2) + 2.0**-900
+    if added is not None:
+        size = size + _largest_that_counts(exponents, largest, added).flatten()
+    # Two constants and a product of an exponent, an addend's two, their sum, and its difference from the maximum.
+    steps = 6 if added is None else 10
+    exponent = dot + steps * ROUNDOFF * (size + maximum.abs() * LN2) + 2.0**-900
+    if sunk is not None:
+        own = steps * ROUNDOFF * (sunk.size + maximum.abs()) * LN2
+        exponent = torch.maximum(exponent, own)
     relative = (exponent + exponent.square()) * (1 + 2.0**-8) + EXP2_ERROR
     return relative.masked_fill(~(exponent < 2.0**-10), math.inf)
+
+
+def _largest_that_counts(exponents: Tensor, largest: Tensor, added: Addends) -> Tensor:
+    """The largest size of an addend of a key that may have any weight in fp64, [heads, rows]."""
+    least = largest[:, :, None] - _WEIGHTLESS
+    may_count = exponents + 2.0**-40 * LOG2E * added.size > least
+    return kept_where(may_count, added.size).amax(-1)

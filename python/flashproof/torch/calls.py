@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from ..arguments import AuditArguments, JudgingArguments, ProblemArguments, ScoreArguments
+from ..arguments import AuditArguments, FeatureArguments, JudgingArguments, ProblemArguments
 from ..audits import audit, audit_on_device, keep_failure, verdict_on
 from ..dump import Premises
 from ..report import Report
@@ -63,7 +63,7 @@ class Posed(Protocol):
 
     def on_device(
         self, *, has_gradients: bool = False
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], FeatureArguments] | None:
         """Q, K and V for `audit_on_device`, and what it takes besides; None where it takes no such problem."""
 
 
@@ -131,21 +131,16 @@ class RecordedCall:
         plain = self.problem.on_device(has_gradients=bool(gradients)) if is_plain else None
         if plain is None or not lies_on_device(q):
             return verdict_on(self.outputs, given)
-        tensors, score = plain
+        tensors, asked_there = plain
         rate = settings.get("false_alarm_rate") or 1e-9
-        others = {name: _heads_first(x, given) for name, x in gradients.items()}
-        out = _heads_first(self.outputs["out"], given)
-        lse = self.outputs.get("lse")
+        out, lse = self.outputs["out"], self.outputs.get("lse")
         try:
-            return audit_on_device(*tensors, out, lse, false_alarm_rate=rate, **others, **score)
+            return audit_on_device(
+                *tensors, out, lse, false_alarm_rate=rate, **gradients, **asked_there
+            )
         except ValueError:
             # What it does not take the command line may, and tells what it is if not.
             return verdict_on(self.outputs, given)
-
-
-def _heads_first(x: Tensor, given: AuditArguments) -> Tensor:
-    """A tensor as [batch, heads, seqlen, dim]."""
-    return x.transpose(1, 2) if given.get("layout", "bhsd") == "bshd" else x
 
 
 def lies_on_device(x: Tensor) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..arguments import ProblemArguments, ScoreArguments
+from ..arguments import FeatureArguments, ProblemArguments
 
 
 class NotJudgedError(ValueError):
@@ -108,22 +108,23 @@ class Problem:
 
     def on_device(
         self, *, has_gradients: bool = False
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], FeatureArguments] | None:
         """Q, K and V for `audit_on_device`, and what it takes besides; None where it takes no such problem."""
-        if self.mask is not None or self.bias is not None:
-            return None
-        # Keys that no query sees are left out there, and so would be their gradients.
-        if has_gradients and self.causal and self.q.shape[2] < self.k.shape[2]:
-            return None
         queries, keys = self.q.shape[2], self.k.shape[2]
-        seen = self.k, self.v
-        score: ScoreArguments = {"scale": self.scale, "causal": self.causal}
-        if self.causal and queries > keys:
-            score = {"scale": self.scale, "window": (-1, queries - keys)}
-        elif self.causal and queries < keys:
-            # No query sees a key beyond the last query's.
-            seen = self.k[:, :, :queries], self.v[:, :, :queries]
-        return (self.q, *seen), score
+        score: FeatureArguments = {"scale": self.scale, "mask": self.mask, "bias": self.bias}
+        if not self.causal or queries == keys:
+            return (self.q, self.k, self.v), {**score, "causal": self.causal}
+        if self.mask is not None or self.bias is not None:
+            # Both go on from the last query and the last key there, or from the first ones here.
+            arguments = self.arguments()
+            return (self.q, self.k, self.v), {**score, "mask": arguments["mask"]}
+        if queries > keys:
+            return (self.q, self.k, self.v), {"scale": self.scale, "window": (-1, queries - keys)}
+        # No query sees a key beyond the last query's. They are left out there, and so would be their gradients.
+        if has_gradients:
+            return None
+        seen = self.k[:, :, :queries], self.v[:, :, :queries]
+        return (self.q, *seen), {"scale": self.scale, "causal": True}
 
     def words(self) -> str:
         """The problem in a few words."""

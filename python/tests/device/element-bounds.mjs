@@ -1,15 +1,29 @@
 // Writes what the library judges a kernel's outputs by, element by element, for a test that compares the device with it:
-//   node element-bounds.mjs <dist> <file.safetensors> <target.safetensors>
-// Only files of the plainest kind are read: q, k, v, out [batch, heads, seqlen, dim], lse perhaps, and metadata.
+//   node element-bounds.mjs <dist> <file.safetensors> <target.safetensors> [features]
+// Files of the plainest kind are read here: q, k, v, out [batch, heads, seqlen, dim], lse perhaps, and metadata. Of a
+// problem with features the library reads all but the outputs, which lie beside it as [batch, heads, seqlen, dim].
 import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [dist, path, target] = process.argv.slice(2);
+const [dist, path, target, features] = process.argv.slice(2);
 const { auditOutputs, formats, storageOf } = await import(
   pathToFileURL(`${dist}/src/index.js`).href
 );
 
-const bytes = readFileSync(path);
+/** The problem as the library reads it. */
+async function readByLibrary() {
+  const { runnerImport } = await import('vite');
+  const root = join(dist, '..');
+  const of = async (name) =>
+    (await runnerImport(join(root, name), { root, configFile: false })).module;
+  const { openTensorFile, readProblem } = await of('src/io/index.ts');
+  return readProblem(await openTensorFile(path));
+}
+
+const bytes = readFileSync(
+  features === undefined ? path : join(dirname(path), 'outputs.safetensors'),
+);
 const headerLength = Number(bytes.readBigUInt64LE(0));
 const header = JSON.parse(bytes.subarray(8, 8 + headerLength).toString());
 const metadata = header.__metadata__ ?? {};
@@ -29,17 +43,21 @@ function tensorOf(name) {
   return { format, shape, data: storageOf(formats[format], new Patterns(own.buffer)) };
 }
 
-const [left, right] = (metadata.window ?? '').split(',').map(Number);
-const [q, k, v] = ['q', 'k', 'v'].map(tensorOf);
-const problem = {
-  q,
-  k,
-  v,
-  scale: Number(metadata.scale),
-  causal: metadata.causal === 'true',
-  window: metadata.window === undefined ? null : { left, right },
-  softcap: metadata.softcap === undefined ? null : Number(metadata.softcap),
-};
+function readHere() {
+  const [left, right] = (metadata.window ?? '').split(',').map(Number);
+  const [q, k, v] = ['q', 'k', 'v'].map(tensorOf);
+  return {
+    q,
+    k,
+    v,
+    scale: Number(metadata.scale),
+    causal: metadata.causal === 'true',
+    window: metadata.window === undefined ? null : { left, right },
+    softcap: metadata.softcap === undefined ? null : Number(metadata.softcap),
+  };
+}
+
+const problem = features === undefined ? readHere() : await readByLibrary();
 const outputs = { out: tensorOf('out'), lse: header.lse === undefined ? null : tensorOf('lse') };
 
 const seen = [];

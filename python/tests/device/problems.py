@@ -16,8 +16,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from flashproof.device import KernelGradients
+from flashproof.device.addends import addends_of
 from flashproof.device.command_line import write_dump
-from flashproof.device.masks import visible_keys
+from flashproof.device.masks import hidden_keys, visible_keys
 from flashproof.device.problem import AttentionProblem, KernelOutputs, batched, fitted, shape_of
 
 ROOT = Path(__file__).parents[3]
@@ -87,6 +88,9 @@ def read_capture(capture: str, kernel: str) -> tuple[AttentionProblem, KernelOut
 
 def save(problem: AttentionProblem, outputs: KernelOutputs, path: Path) -> None:
     """Writes a dump that the command line reads."""
+    if not problem.features.is_plain:
+        write_dump(problem, outputs, path)
+        return
     tensors = {"q": problem.q, "k": problem.k, "v": problem.v, "out": outputs.out}
     if outputs.lse is not None:
         tensors["lse"] = outputs.lse
@@ -115,7 +119,12 @@ def element_bounds(
     """What the library judges each element by."""
     needs_library()
     save(problem, outputs, folder / "dump.safetensors")
-    return _bounds("element-bounds.mjs", folder)
+    # The outputs as the device has them, whatever lies in the dump.
+    outputs_file = folder / "outputs.safetensors"
+    given = {"out": outputs.out, "lse": outputs.lse}
+    save_file({name: x.contiguous() for name, x in given.items() if x is not None}, outputs_file)
+    words = [] if problem.features.is_plain else ["features"]
+    return _bounds("element-bounds.mjs", folder, words)
 
 
 def gradient_bounds(
@@ -162,30 +171,38 @@ def textbook(
     """
     shape = shape_of(problem)
     groups = shape.heads // shape.kv_heads
-    q = problem.q.float()
-    k, v = (x.float().repeat_interleave(groups, 1) for x in (problem.k, problem.v))
+    q, k, v = (
+        x.float() * (1.0 if by is None else by)
+        for x, by in zip((problem.q, problem.k, problem.v), problem.features.factors, strict=True)
+    )
+    k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     scores = q @ k.transpose(-1, -2) * problem.used_scale
     if problem.softcap is not None:
         scores = (scores / problem.softcap).tanh() * problem.softcap
-    diagonal = torch.arange(shape.queries)[:, None] + shape.keys - shape.queries
-    key = torch.arange(shape.keys)[None, :]
-    left, right = problem.window if problem.window is not None else (-1, -1)
-    hidden = torch.zeros(shape.queries, shape.keys, dtype=torch.bool)
-    if problem.causal:
-        hidden |= key > diagonal
-    if right >= 0:
-        hidden |= key > diagonal + right
-    if left >= 0:
-        hidden |= key < diagonal - left
-    scores = scores.masked_fill(hidden, -math.inf)
+    features = problem.features
+    every = range(shape.batch * shape.heads)
+    rows, columns = slice(0, shape.queries), slice(0, shape.keys)
+    if (added := addends_of(problem, shape, every, rows, columns)) is not None:
+        scores = scores + added.value.float().view_as(scores)
+    for head in every:
+        seen = visible_keys(problem, shape, q.device, head)
+        hidden = hidden_keys(seen, 0, shape.keys)
+        if hidden is not None:
+            scores.flatten(0, 1)[head].masked_fill_(hidden, -math.inf)
     largest = scores.amax(-1, keepdim=True)
     largest = torch.where(largest > -math.inf, largest, 0.0)
+    sink = torch.zeros(shape.heads) if features.sink is None else features.sink.float()
+    if features.sink is not None:
+        largest = torch.maximum(largest, sink[:, None, None])
     p = (scores - largest).exp()
-    total = p.sum(-1, keepdim=True)
+    total = own = p.sum(-1, keepdim=True)
+    if features.sink is not None:
+        total = own + (sink[:, None, None] - largest).exp()
     raised = 2.0**8 if weight_type == torch.float8_e4m3fn else 1.0
     rounded = (p * raised).to(weight_type).float() / raised
     out = (rounded @ v) / torch.where(total > 0, total, 1.0)
-    return KernelOutputs(out.to(out_type), (largest + total.log())[..., 0])
+    logarithm = (total if features.is_sink_in_lse else own).log()
+    return KernelOutputs(out.to(out_type), (largest + logarithm)[..., 0])
 
 
 def drawn(

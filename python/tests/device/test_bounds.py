@@ -36,9 +36,9 @@ def bounds_of(
     """Head by head, all rows in blocks of 128."""
     shape = shape_of(problem)
     premises = premises_of(FORMATS[problem.q.dtype], FORMATS[problem.v.dtype])
-    keys = visible_keys(problem, shape, problem.q.device)
     result = []
     for index in range(shape.batch * shape.heads):
+        keys = visible_keys(problem, shape, problem.q.device, index)
         head = head_tensors(problem, shape, range(index, index + 1))
         for first in range(0, shape.queries, 128):
             seen = keys.rows(first, min(128, shape.queries - first))
@@ -48,9 +48,11 @@ def bounds_of(
     return result
 
 
-def compare(problem: AttentionProblem, outputs: KernelOutputs, folder: Path) -> None:
+def compare(
+    problem: AttentionProblem, outputs: KernelOutputs, folder: Path, *, usual: bool = True
+) -> None:
     """Asserts that values agree within both radii, bounds relatively, and that sure limits are no
-    larger.
+    larger. Of a problem that is not ``usual`` bounds may be smaller as well.
     """
     library = element_bounds(problem, outputs, folder)
     blocks = bounds_of(problem, outputs)
@@ -72,14 +74,18 @@ def compare(problem: AttentionProblem, outputs: KernelOutputs, folder: Path) -> 
     seen = rows & torch.isfinite(lse)
     assert bool(((lse - library["lse.exact"]).abs() <= lse_radius + 2.0**-40)[seen].all())
     total = all_of([bounds.stated.total for _, bounds in blocks]) + radius
-    assert_near(total, library["out.total"], judged)
+    assert_near(total, library["out.total"], judged, smaller=0 if usual else 0.5)
     of_lse = all_of([bounds.lse for _, bounds in blocks]) + lse_radius
-    assert_near(of_lse, library["lse.total"], seen)
+    assert_near(of_lse, library["lse.total"], seen, smaller=0 if usual else 0.05)
     for name in ("systematic", "known", "deviation"):
         stated = all_of([getattr(bounds.stated, name) for _, bounds in blocks])
         stated = stated + radius if name == "systematic" else stated
-        # Where weights cancel the scatter is made of fp64's own roundings.
-        assert_near(stated, library[f"out.{name}"], judged, 2.0**-12, at_most=1e-3)
+        # Where weights cancel the scatter is made of fp64's own roundings. Of rows that see their first key late
+        # fewer weights count as alike.
+        is_plain = usual and problem.features.is_plain
+        smaller = 0 if is_plain else 0.5 if usual else 0.9
+        wanted = library[f"out.{name}"]
+        assert_near(stated, wanted, judged, 2.0**-12, at_most=1e-3, smaller=smaller)
     sure = all_of([bounds.sure.total for _, bounds in blocks])
     assert bool((sure * (1 - RELATIVE) <= library["out.total"])[judged].all())
     assert bool((sure[judged] >= library["out.total"][judged] / 4).all())
@@ -91,9 +97,13 @@ def assert_near(
     where: torch.Tensor,
     relative: float = RELATIVE,
     at_most: float = 0.0,
+    smaller: float = 0.0,
 ) -> None:
-    """Relatively equal, but for a share ``at_most`` that rounds the other way at an edge."""
-    wrong = (found - wanted).abs() > relative * wanted.abs()
+    """Relatively equal, or ``smaller`` by such a part at most, but for a share ``at_most`` that rounds the other way
+    at an edge.
+    """
+    wrong = found - wanted > relative * wanted.abs()
+    wrong |= wanted - found > max(relative, smaller) * wanted.abs()
     assert float(wrong[where].double().mean()) <= at_most
 
 

@@ -124,11 +124,18 @@ def test_a_failure_is_the_command_lines_with_its_cause(damage, cause, tmp_path):
 
 def others(problem: AttentionProblem, outputs: KernelOutputs) -> dict[str, dict[str, Any]]:
     """Arguments that PyTorch's judge does not take, or not as they are here, by a name."""
-    ones = torch.ones(problem.q.shape[2], problem.k.shape[2])
+    queries, keys = problem.q.shape[2], problem.k.shape[2]
+    every = torch.arange(keys, dtype=torch.int32).expand(1, queries, 1, keys)
     return {
-        "a mask": {"mask": ones.bool()},
-        "a bias": {"bias": 0 * ones},
-        "slopes": {"alibi_slopes": torch.zeros(problem.q.shape[1])},
+        "a mask of numbers": {"mask": torch.ones(queries, keys)},
+        "a mask of another size": {"mask": torch.ones(queries, keys + 1, dtype=torch.bool)},
+        "a mask that hides all": {"mask": torch.zeros(queries, keys, dtype=torch.bool)},
+        "lists of keys": {"features": {"kv_index": every}},
+        "a sink that is none": {"sink": torch.full((problem.q.shape[1],), torch.nan)},
+        "a factor of 0": {"features": {"q_descale": torch.zeros(problem.q.shape[1])}},
+        "segments of queries": {
+            "features": {"q_segments": torch.zeros(queries, dtype=torch.int32)}
+        },
         "premises": {"premises": "eager"},
         "premises that are none": {"premises": None},
         "premises of gradients": {"gradient_premises": "fused"},

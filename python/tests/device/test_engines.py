@@ -100,7 +100,8 @@ def test_kernels_make_the_sums_of_scores(name: str, engines: tuple[str, str]) ->
     for engine in engines:
         with use_engine(engine):
             block = weigh_block(problem, head, keys, 0, *key_span(keys))
-            totals = row_totals(problem, head, shape, premises, block)
+            units = head.key_unit[:, block.columns]
+            totals = row_totals(problem, head, shape, premises, block, units)
             moments = engine_of(DEVICE).moments(
                 directions, head.v[:, block.columns], block.weights, keys.after(block.first_key)
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import subprocess
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,19 @@ from flashproof.device.spread import spread_rates
 from flashproof.device.structure_results import structure_limits
 
 SHAPES = [
-    (1, 1, 384, 384),
-    (2, 3, 100, 129),
-    (1, 1, 1, 5000),
-    (1, 2, 130, 128),
-    (1, 16, 4096, 4096),
-    (1, 1, 640, 9000),
-    (1, 32, 32768, 32768),
-    (4, 1, 7, 70000),
+    (1, 1, 384, 384, None),
+    (2, 3, 100, 129, None),
+    (1, 1, 1, 5000, None),
+    (1, 2, 130, 128, None),
+    (1, 16, 4096, 4096, None),
+    (1, 1, 640, 9000, None),
+    (1, 32, 32768, 32768, None),
+    (4, 1, 7, 70000, None),
+    # Packed sequences: some without queries, some without keys, some of one tile.
+    (1, 2, 225, 489, ((0, 70, 0, 100), (70, 0, 100, 5), (70, 64, 105, 64), (134, 91, 169, 320))),
+    (1, 4, 6, 1070, ((0, 2, 0, 900), (2, 2, 900, 40), (4, 2, 940, 130))),
+    (1, 1, 2, 30000, ((0, 1, 0, 0), (1, 1, 0, 30000))),
+    (1, 3, 900, 900, ((0, 500, 0, 500), (500, 400, 500, 400))),
 ]
 
 
@@ -35,12 +41,12 @@ def test_plans_are_those_of_the_library() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     wanted = json.loads(done.stdout)
     for sizes, plan in zip(SHAPES, wanted, strict=True):
-        batch, heads, queries, keys = sizes
+        batch, heads, queries, keys, sequences = sizes
         limits = structure_limits(Shape(batch, heads, heads, queries, keys, 8, 8), 5e-10)
         for scope, deviations in plan["deviations"].items():
             assert getattr(limits, scope) == pytest.approx(deviations, rel=1e-12)
-        mine = plan_key_tiles(Shape(batch, heads, heads, queries, keys, 8, 8), limits)
-        assert list(mine.blocks) == plan["blocks"]
+        mine = plan_key_tiles(Shape(batch, heads, heads, queries, keys, 8, 8), limits, sequences)
+        assert [list(astuple(block)) for block in mine.blocks] == plan["blocks"]
         if not mine.blocks:
             continue
         assert (mine.tile_keys, mine.tiles) == (plan["tileKeys"], plan["tiles"])

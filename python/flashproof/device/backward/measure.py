@@ -180,14 +180,21 @@ def measure_gradients(
     arithmetic = pair_arithmetic(
         FORMATS[problem.q.dtype], FORMATS[given.dq.dtype], shape, problem.used_scale
     )
-    keys, keys_here = (
-        visible_keys(problem, shape, device) for device in (problem.q.device, torch.device("cpu"))
-    )
+    keys = visible_keys(problem, shape, problem.q.device)
     found = _findings(shape, false_alarm_rate)
     gradients = {"dq": given.dq, "dk": given.dk, "dv": given.dv}
     room = Room.on(problem.q.device, "gradients")
     judged = _Judged(
-        problem, given.dout, stored_out, gradients, shape, arithmetic, keys, keys_here, found, room
+        problem,
+        given.dout,
+        stored_out,
+        gradients,
+        shape,
+        arithmetic,
+        keys,
+        keys.here(),
+        found,
+        room,
     )
     groups = shape.batch * shape.kv_heads
     at_once = room.heads(groups, shape.queries, shape.keys)

@@ -65,6 +65,8 @@ def why_gradients_not_covered(
     """What keeps gradients from being judged on their device, in a clause; None where nothing does.
     The problem itself is covered. ``lse`` is what the kernel's forward stored.
     """
+    if not problem.features.is_plain:
+        return "gradients are judged on the device under causal and window masks alone"
     if problem.softcap is not None:
         return "gradients under a softcap are not judged on the device"
     if not {problem.q.dtype, problem.v.dtype} <= set(_INPUTS) or problem.q.dtype != problem.v.dtype:

@@ -39,11 +39,11 @@ def _known(name: str) -> str:
     return name
 
 
-def engine_of(device: torch.device) -> Engine:
+def engine_of(device: torch.device, *, is_plain: bool = True) -> Engine:
     """The engine that is asked for by ``use_engine`` or FLASHPROOF_DEVICE_ENGINE; else Triton's where it
-    runs.
+    runs, which takes rows that see whole ranges of keys, and scores of Q and K alone.
     """
-    return _triton() if runs_triton(device) else EagerEngine()
+    return _triton() if is_plain and runs_triton(device) else EagerEngine()
 
 
 def runs_triton(device: torch.device) -> bool:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ..alike import alike_counts
-from ..masks import GROUP_ROWS, VisibleKeys, hidden_keys
+from ..masks import VisibleKeys, hidden_keys
+from ..places import GROUP_ROWS
 from ..selection import kept_where
 from .engine import Moments, RowTotals, ScoreLaw, Weights
 
@@ -51,10 +52,16 @@ class EagerEngine:
     def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """See ``Engine``."""
         variance = torch.empty_like(weights)
-        powers = torch.stack([units**n for n in range(1, 5)], -1)
+        of_keys = torch.stack([units**n for n in range(1, 5)], -1) if units.dim() == 2 else None
         parts = [
             _total_rows(
-                exponents[:, rows], weights[:, rows], powers, law.of_rows(rows), variance[:, rows]
+                exponents[:, rows],
+                weights[:, rows],
+                _powers(weights[:, rows], units[:, rows])
+                if of_keys is None
+                else weights[:, rows] @ of_keys,
+                law.of_rows(rows),
+                variance[:, rows],
             )
             for rows in _parts(weights)
         ]
@@ -79,11 +86,20 @@ class EagerEngine:
         return Moments(squares, crossed, absolute)
 
 
+def _powers(weights: Tensor, units: Tensor) -> Tensor:
+    """Σ w u^n of units of each pair of a row and a key, [heads, rows, 4]."""
+    powers, sums = weights, []
+    for _ in range(4):
+        powers = powers * units
+        sums.append(powers.sum(-1))
+    return torch.stack(sums, -1)
+
+
 def _total_rows(
     exponents: Tensor, weights: Tensor, powers: Tensor, law: ScoreLaw, variance: Tensor
 ) -> RowTotals:
-    """The sums of some rows; their variances are written to ``variance``. ``powers`` are those of the keys' units,
-    [heads, keys, 4].
+    """The sums of some rows, of which ``powers`` [heads, rows, 4] are made; their variances are written to
+    ``variance``.
     """
     hidden = hidden_keys(law.seen, law.first_key, weights.shape[2])
 
@@ -98,7 +114,7 @@ def _total_rows(
     squares = torch.mul(weights, weights, out=weighted)
     moved = seen(torch.mul(weights, law.relative, out=distance).add_(least)).square_()
     torch.mul(moved, 1 / 3, out=variance).add_(squares, alpha=law.of_exponential).mul_(counts)
-    u1, u2, u3, u4 = (weights @ powers).unbind(-1)
+    u1, u2, u3, u4 = powers.unbind(-1)
     most, heaviest = weights.max(-1)
     return RowTotals(
         mass=weights.sum(-1),
@@ -116,14 +132,30 @@ def _total_rows(
 
 
 def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
-    """Tiles are those of 64 rows together, from the first key that any of them sees to the last."""
+    """Tiles are those of 64 rows together, from the first key that any of them sees to the last; not
+    those of which none sees a key.
+    """
     seen = law.seen.of_groups()
-    rows = weights.shape[1]
+    rows, keys = weights.shape[1:]
     tiles = max(1, -(-int(seen.count.max()) // GROUP_ROWS))
     starts = seen.begin[:, None] + GROUP_ROWS * torch.arange(tiles, device=weights.device)
     sizes = (seen.end[:, None] - starts).clamp(0, GROUP_ROWS)
-    last = (starts + sizes - law.first_key).clamp(0, weights.shape[2])
+    last = (starts + sizes - law.first_key).clamp(0, keys)
+    if law.seen.holes is not None:
+        sizes = sizes * _tiles_seen(law, (starts - law.first_key).clamp(0, keys), last, keys)
     upto = weights.cumsum(-1).gather(-1, (last - 1).clamp(min=0).expand(weights.shape[0], rows, -1))
     mass = kept_where(last > 0, upto)
     at_most = (mass * GROWN).clamp(max=1)
     return kept_where(mass > 0, sizes * at_most).sum(-1)
+
+
+def _tiles_seen(law: ScoreLaw, first: Tensor, last: Tensor, keys: int) -> Tensor:
+    """Whether any row of the group sees a key of a tile, [rows, tiles]; tiles are keys first … last - 1."""
+    hidden = hidden_keys(law.seen, law.first_key, keys)
+    if hidden is None:
+        return torch.ones_like(first, dtype=torch.bool)
+    before = torch.nn.functional.pad((~hidden).long().cumsum(-1), (1, 0))
+    own = (before.gather(1, last) > before.gather(1, first)).long()
+    padded = torch.nn.functional.pad(own, (0, 0, 0, -own.shape[0] % GROUP_ROWS))
+    of_groups = padded.unflatten(0, (-1, GROUP_ROWS)).amax(1) > 0
+    return of_groups.repeat_interleave(GROUP_ROWS, 0)[: own.shape[0]]

@@ -111,7 +111,7 @@ class Engine(Protocol):
 
     def total(self, exponents: Tensor, weights: Tensor, units: Tensor, law: ScoreLaw) -> RowTotals:
         """The sums of each row; ``exponents`` are those that ``weigh`` has had, ``units`` [heads,
-        keys].
+        keys], or [heads, rows, keys] where an engine takes what is not plain.
         """
 
     def moments(

@@ -7,7 +7,8 @@ import triton
 from torch import Tensor
 
 from ..alike import LEAST_COUNTED, MULTIPLIER, bins_of, counts_so_far, slack_of, table_bits
-from ..masks import GROUP_ROWS, VisibleKeys
+from ..masks import VisibleKeys
+from ..places import GROUP_ROWS
 from . import kernels
 from .eager import GROWN, TIED
 from .engine import Moments, RowTotals, ScoreLaw, Weights

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...arguments import FEATURES, ProblemArguments, ScoreArguments
+from ...arguments import FEATURES, FeatureArguments, ProblemArguments, ScoreArguments
 from .arguments import Take
 
 
@@ -69,15 +69,9 @@ class KernelProblem:
 
     def on_device(
         self, *, has_gradients: bool = False
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], ScoreArguments] | None:
-        """Q, K and V for `audit_on_device`, and what it takes besides; None where it takes no such problem."""
-        tensors = self.q, self.k, self.v
-        if self.features or any(one.dim() != 4 for one in tensors):
-            return None
-        if self.layout == "bshd":
-            q, k, v = (one.transpose(1, 2) for one in tensors)
-            return (q, k, v), self.score
-        return tensors, self.score
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], FeatureArguments] | None:
+        """Q, K and V for `audit_on_device`, and what it takes besides."""
+        return (self.q, self.k, self.v), self.arguments()
 
 
 def mask_from_first(
