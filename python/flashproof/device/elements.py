@@ -199,7 +199,8 @@ def judge_numbers(
     """Tests the LSEs of a block, [rows], fp64, that are stored in a format; returns the rows that
     are not surely within.
     """
-    is_empty = block.total == 0
+    # Of a row without keys, unless it has a sink.
+    is_empty = (block.total == 0) & (block.lse == -torch.inf)
     exact = zero_where(is_empty, block.lse)
     error = torch.where(is_empty, (lse != block.lse).double(), (lse - exact).abs())
     stated = bounds.lse + block.lse_radius

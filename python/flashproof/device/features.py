@@ -7,9 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from .problem import Shape
 
 Run = tuple[int, int, int, int]
 """A packed sequence: its first query, its queries, its first key, its keys."""
@@ -53,6 +57,10 @@ class Features:
         return any(x.dim() == 4 and x.shape[0] > 1 for x in self._hiding) or any(
             x.dim() > 1 for x in self.segments or ()
         )
+
+    def groups_alike(self, shape: Shape) -> int:
+        """How many heads of K, one behind the other, whose query heads see the same keys."""
+        return shape.kv_heads if self.is_of_batches else shape.batch * shape.kv_heads
 
     @property
     def is_of_heads(self) -> bool:

@@ -244,9 +244,9 @@ def measure(
     room = Room.on(problem.q.device, "outputs", is_plain=is_plain)
     # Of few keys and many columns most memory is that of numbers by column.
     by_column = 0 if room.free is None else _VECTORS * shape.v_dim // room.matrices
-    features = problem.features
     # Heads that see the same keys.
-    alike = 1 if features.is_of_heads else shape.heads if features.is_of_batches else heads
+    alike = shape.heads // shape.kv_heads * problem.features.groups_alike(shape)
+    alike = 1 if problem.features.is_of_heads else alike
     at_once, rows_at_once = room.blocks(alike, shape.queries, shape.keys + by_column)
     for start in range(0, heads, alike):
         if start > 0:

@@ -257,6 +257,8 @@ def _packed(
     of_k = _pages(k, given) if in_pages else _side("k", k, given, heads_first=heads_first)
     if len(of_q.lengths) != len(of_k.lengths) or not of_q.lengths:
         raise NotPosedError("queries and keys have different numbers of sequences")
+    if in_pages and any(name in tensors for name in ("dk", "dv")):
+        raise NotPosedError("gradients of keys in pages are given")
     found = {}
     for name, x in tensors.items():
         if name == "lse":

@@ -5,21 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { readByLibrary } from './read-problem.mjs';
 
 const [dist, path, target, features] = process.argv.slice(2);
 const { auditOutputs, formats, storageOf } = await import(
   pathToFileURL(`${dist}/src/index.js`).href
 );
-
-/** The problem as the library reads it. */
-async function readByLibrary() {
-  const { runnerImport } = await import('vite');
-  const root = join(dist, '..');
-  const of = async (name) =>
-    (await runnerImport(join(root, name), { root, configFile: false })).module;
-  const { openTensorFile, readProblem } = await of('src/io/index.ts');
-  return readProblem(await openTensorFile(path));
-}
 
 const bytes = readFileSync(
   features === undefined ? path : join(dirname(path), 'outputs.safetensors'),
@@ -57,7 +48,7 @@ function readHere() {
   };
 }
 
-const problem = features === undefined ? readHere() : await readByLibrary();
+const problem = features === undefined ? readHere() : await readByLibrary(dist, path);
 const outputs = { out: tensorOf('out'), lse: header.lse === undefined ? null : tensorOf('lse') };
 
 const seen = [];

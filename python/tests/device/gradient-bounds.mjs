@@ -1,15 +1,20 @@
 // Writes what the library judges a kernel's gradients by, element by element, for a test that compares the device with it:
-//   node gradient-bounds.mjs <dist> <file.safetensors> <target.safetensors> [out]
-// Only files of the plainest kind are read: q, k, v, dout, dq, dk, dv [batch, heads, seqlen, dim], with `out` that too, and metadata.
+//   node gradient-bounds.mjs <dist> <file.safetensors> <target.safetensors> [out] [features]
+// Files of the plainest kind are read here: q, k, v, dout, dq, dk, dv [batch, heads, seqlen, dim], with `out` that too, and
+// metadata. Of a problem with features the library reads Q, K, V and these, and the rest lies beside it as here.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { readByLibrary } from './read-problem.mjs';
 
-const [dist, path, target, ...stored] = process.argv.slice(2);
+const [dist, path, target, ...words] = process.argv.slice(2);
+const hasFeatures = words.includes('features');
+const stored = words.filter((word) => word === 'out');
 const { anyGradientPremises, formats, measureGradients, storageOf } = await import(
   pathToFileURL(`${dist}/src/index.js`).href
 );
 
-const bytes = readFileSync(path);
+const bytes = readFileSync(hasFeatures ? join(dirname(path), 'outputs.safetensors') : path);
 const headerLength = Number(bytes.readBigUInt64LE(0));
 const header = JSON.parse(bytes.subarray(8, 8 + headerLength).toString());
 const metadata = header.__metadata__ ?? {};
@@ -26,14 +31,18 @@ function tensorOf(name) {
   return { format, shape, data: storageOf(formats[format], new Patterns(own.buffer)) };
 }
 
-const [left, right] = (metadata.window ?? '').split(',').map(Number);
-const problem = {
-  ...Object.fromEntries(['q', 'k', 'v'].map((name) => [name, tensorOf(name)])),
-  scale: Number(metadata.scale),
-  causal: metadata.causal === 'true',
-  window: metadata.window === undefined ? null : { left, right },
-  softcap: null,
-};
+function readHere() {
+  const [left, right] = (metadata.window ?? '').split(',').map(Number);
+  return {
+    ...Object.fromEntries(['q', 'k', 'v'].map((name) => [name, tensorOf(name)])),
+    scale: Number(metadata.scale),
+    causal: metadata.causal === 'true',
+    window: metadata.window === undefined ? null : { left, right },
+    softcap: null,
+  };
+}
+
+const problem = hasFeatures ? await readByLibrary(dist, path) : readHere();
 const names = ['dout', 'dq', 'dk', 'dv', ...stored];
 const tensors = Object.fromEntries(names.map((name) => [name, tensorOf(name)]));
 const { gradients } = measureGradients(problem, tensors.dout, {

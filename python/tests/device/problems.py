@@ -137,7 +137,12 @@ def gradient_bounds(
     needs_library()
     given = KernelOutputs(gradients.dout) if outputs is None else outputs
     write_dump(problem, given, folder / "dump.safetensors", gradients)
-    return _bounds("gradient-bounds.mjs", folder, [] if outputs is None else ["out"])
+    tensors = {name: x.clone() for name, x in {**vars(gradients), "out": given.out}.items()}
+    save_file(tensors, folder / "outputs.safetensors")
+    words = [] if outputs is None else ["out"]
+    if not problem.features.is_plain:
+        words.append("features")
+    return _bounds("gradient-bounds.mjs", folder, words)
 
 
 def _bounds(script: str, folder: Path, words: list[str] | None = None) -> dict[str, torch.Tensor]:
@@ -255,10 +260,12 @@ def textbook_gradients(
     inputs, scale = problem.q.dtype, problem.used_scale
     q, d = problem.q.float(), dout.float()
     k, v = (x.float().repeat_interleave(groups, 1) for x in (problem.k, problem.v))
-    seen = visible_keys(problem, shape, q.device)
-    key = torch.arange(shape.keys)
-    hidden = (key < seen.begin[:, None]) | (key >= seen.end[:, None])
-    scores = (q @ k.transpose(-1, -2) * scale).masked_fill(hidden, -math.inf)
+    scores = q @ k.transpose(-1, -2) * scale
+    for head in range(shape.batch * shape.heads):
+        seen = visible_keys(problem, shape, q.device, head)
+        hidden = hidden_keys(seen, 0, shape.keys)
+        if hidden is not None:
+            scores.flatten(0, 1)[head].masked_fill_(hidden, -math.inf)
     largest = scores.amax(-1, keepdim=True)
     p = (scores - torch.where(largest > -math.inf, largest, 0.0)).exp()
     total = p.sum(-1, keepdim=True)

@@ -20,6 +20,7 @@ from safetensors import safe_open
 from flashproof.device import (
     AttentionProblem,
     AuditReport,
+    Features,
     KernelGradients,
     KernelOutputs,
     judge,
@@ -95,7 +96,8 @@ def drawn_backward(
     sizes: tuple[int, int, int, int, int, int], dtype: torch.dtype, seed: int, **settings: Any
 ) -> Backward:
     """A drawn problem, and what a textbook kernel makes of it."""
-    problem = drawn(sizes, dtype, seed, **settings)
+    features = settings.pop("features", Features())
+    problem = replace(drawn(sizes, dtype, seed, **settings), features=features)
     outputs = textbook(problem, dtype, dtype)
     generator = torch.Generator().manual_seed(seed + 1)
     dout = torch.randn(outputs.out.shape, generator=generator).to(dtype)
@@ -321,3 +323,77 @@ def test_what_is_not_covered_is_said() -> None:
     )
     with pytest.raises(ValueError, match="dq has shape"):
         judge(problem, outputs, replace(gradients, dq=gradients.dk), auditor=no_auditor)
+
+
+def _seen_between(first: list[int], end: list[int]) -> torch.Tensor:
+    """[B, 1, 1, 90]: true from a key up to another of each entry."""
+    keys = torch.arange(90)
+    rows = [(keys >= a) & (keys < b) for a, b in zip(first, end, strict=True)]
+    return torch.stack(rows)[:, None, None]
+
+
+MASKED: dict[str, tuple[Features, dict[str, Any]]] = {
+    "padding": (Features(mask=_seen_between([20, 0], [90, 70])), {"causal": True}),
+    "holes": (
+        Features(mask=torch.rand(70, 90, generator=torch.Generator().manual_seed(2)) < 0.7),
+        {},
+    ),
+    "documents": (
+        Features(segments=(torch.arange(70) // 30, torch.arange(90) // 40)),
+        {"window": (50, 20)},
+    ),
+    "prefix": (Features(prefix=15), {"causal": True}),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_have_the_limits_of_the_library(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, settings = MASKED[name]
+    case = drawn_backward((2, 4, 2, 70, 90, 32), torch.bfloat16, 21, features=features, **settings)
+    assert_limits_agree(case, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("settings", [{}, {"causal": True}], ids=str)
+def test_packed_sequences_have_the_limits_of_the_library(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = ((0, 50, 0, 40), (50, 1, 40, 90), (51, 99, 130, 99))
+    case = drawn_backward(
+        (1, 4, 2, 150, 229, 32),
+        torch.float16,
+        22,
+        features=Features(sequences=runs),
+        **settings,
+    )
+    assert_limits_agree(case, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", [30, 36, 37])
+def test_weights_next_to_a_power_of_two_round_as_on_the_command_line(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of these a weight with its error reaches into the next binade, or does not."""
+    case = drawn_backward((1, 4, 2, 99, 99, 32), torch.float16, seed)
+    assert_limits_agree(case, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["padding", "documents", "packed"])
+def test_gradients_under_masks_have_the_verdict_of_the_command_line(name: str) -> None:
+    runs = ((0, 50, 0, 40), (50, 30, 40, 60), (80, 70, 100, 129))
+    packed = Features(sequences=runs), {"causal": True}
+    features, settings = packed if name == "packed" else MASKED[name]
+    sizes = (1, 4, 2, 150, 229, 32) if name == "packed" else (2, 4, 2, 70, 90, 32)
+    problem, outputs, gradients = drawn_backward(
+        sizes, torch.bfloat16, 23, features=features, **settings
+    )
+    assert judge(problem, outputs, gradients, auditor=no_auditor).passed
+    assert gradients.dv is not None
+    wrong = gradients.dv.clone()
+    wrong[0, 1, 30, 5] += 0.5
+    damaged = replace(gradients, dv=wrong)
+    auditor = run_command_line(["node", str(DIST / "src/cli/main.js")])
+    verdict = judge(problem, outputs, damaged, auditor=auditor)
+    assert not verdict.passed
+    assert verdict.decided_by == "command line"

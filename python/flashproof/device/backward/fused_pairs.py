@@ -12,7 +12,7 @@ from ..scores.fused import block_of
 from ..weights import LN2
 from . import kernels
 from .pair_law import PairLaw, PairMatrices, PairSums, Rows
-from .premises import MEAN_ROUNDING, OPEN
+from .premises import CLOSE, MEAN_ROUNDING, OPEN
 
 _MATRICES = 13
 _BLOCK_OF_SUMS, _BLOCK_OF_MATRICES = 512, 256
@@ -78,6 +78,7 @@ class FusedPairs:
             self._count,
             *self._sizes,
             OPEN=OPEN,
+            CLOSE=CLOSE,
             BLOCK=block_of(self._sizes[1], _BLOCK_OF_MATRICES),
         )
         names = [one.name for one in fields(PairMatrices)][:_MATRICES]

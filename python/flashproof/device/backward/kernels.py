@@ -153,16 +153,18 @@ def _half_ulp(x, numbers):
 
 
 @triton.jit
-def _round_weight(p, error, numbers, OPEN: tl.constexpr):
+def _round_weight(p, error, numbers, OPEN: tl.constexpr, CLOSE: tl.constexpr):
     """``round_weights``: worst, known, variance, and the size of what is open."""
     smallest, u = tl.load(numbers + 17), tl.load(numbers + 18)
     third = tl.load(numbers + 19)
-    half = _half_ulp((p + error) * (1 + 2.0**-20), numbers)
+    most = (p + error) * (1 + 2.0**-20)
+    half = tl.maximum(_binade(most - most * CLOSE), smallest) * u
+    above = tl.maximum(_binade(most + most * CLOSE), smallest) * u
     quantum = tl.maximum(_binade(p), smallest) * 2 * u
     quotient = p / quantum
     rounding = (quotient + _ROUND) - _ROUND - quotient
     distance = tl.abs(rounding)
-    is_open = distance >= 0.5 - OPEN
+    is_open = (distance >= 0.5 - OPEN) | (half != above)
     rounding *= quantum
     distance *= quantum
     worst = distance + error
@@ -233,6 +235,7 @@ def err_pairs(
     rows,
     keys,
     OPEN: tl.constexpr,
+    CLOSE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """The members of ``PairMatrices`` of one row a program: ``matrices`` [13, rows, keys], of each row the
@@ -271,7 +274,7 @@ def err_pairs(
             exponent, p, is_seen, lse, norm, key_norm, numbers
         )
         error = weight_error * (1 + whole) + p * whole
-        rounded, known, spread, open_size = _round_weight(p, error, numbers, OPEN)
+        rounded, known, spread, open_size = _round_weight(p, error, numbers, OPEN, CLOSE)
         rounded = tl.where(p == 0, 0.0, rounded)
         is_any_open |= (open_size > 0).to(tl.int32)
         weight_variance = spread + of_p + p * p * row_variance

@@ -4,7 +4,7 @@ heads by group and block of queries by block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
@@ -164,6 +164,10 @@ class _QueryRows:
     limits: GradientLimits
 
 
+_VECTORS = 160
+"""About how many numbers there are at once for an element of a row of dQ, dK or dV."""
+
+
 def measure_gradients(
     problem: AttentionProblem,
     given: KernelGradients,
@@ -181,9 +185,11 @@ def measure_gradients(
         FORMATS[problem.q.dtype], FORMATS[given.dq.dtype], shape, problem.used_scale
     )
     keys = visible_keys(problem, shape, problem.q.device)
+    # Heads that see the same keys.
+    alike = problem.features.groups_alike(shape)
     found = _findings(shape, false_alarm_rate)
     gradients = {"dq": given.dq, "dk": given.dk, "dv": given.dv}
-    room = Room.on(problem.q.device, "gradients")
+    room = Room.on(problem.q.device, "gradients", is_plain=keys.holes is None)
     judged = _Judged(
         problem,
         given.dout,
@@ -196,10 +202,15 @@ def measure_gradients(
         found,
         room,
     )
-    groups = shape.batch * shape.kv_heads
-    at_once = room.heads(groups, shape.queries, shape.keys)
-    for first in range(0, groups, at_once):
-        _measure_groups(judged, range(first, min(first + at_once, groups)))
+    group = shape.heads // shape.kv_heads
+    by_column = _VECTORS * max(shape.qk_dim, shape.v_dim) // room.matrices
+    at_once = room.heads(alike, shape.queries, shape.keys + (0 if room.free is None else by_column))
+    for start in range(0, shape.batch * shape.kv_heads, alike):
+        if start > 0:
+            keys = visible_keys(problem, shape, problem.q.device, start * group)
+            judged = replace(judged, keys=keys, keys_here=keys.here())
+        for first in range(start, start + alike, at_once):
+            _measure_groups(judged, range(first, min(first + at_once, start + alike)))
     return found
 
 
@@ -236,7 +247,7 @@ def _measure_groups(judged: _Judged, groups: range) -> None:
 
 def _measure_heads(judged: _Judged, heads: range, sums: _Groups) -> None:
     shape = judged.shape
-    head = head_tensors(judged.problem, shape, heads)
+    head = head_tensors(judged.problem, shape, heads, judged.keys)
     step = judged.room.rows(shape.keys)
     parts = [
         _measure_block(judged, head, Place(heads, first, min(step, shape.queries - first)), sums)

@@ -11,7 +11,7 @@ from .pair_law import PairLaw, Pairs
 
 def pairs_of(law: PairLaw, exponents: Tensor, weights: Tensor, products: Tensor) -> Pairs:
     """The pairs of a block; ``products`` are x = dO·v, [heads, rows, keys]."""
-    if not runs_triton(weights.device):
+    if law.seen.holes is not None or not runs_triton(weights.device):
         return EagerPairs(law, exponents, weights, products)
     from .fused_pairs import FusedPairs
 

@@ -111,6 +111,8 @@ class Roundings:
     """
 
 
+CLOSE = 2.0**-40
+"""What fp64 leaves open of a number, relatively, many times over."""
 OPEN = 2.0**-28
 """Part of half an ulp about a tie, or a limit, that fp64's roundings are within."""
 
@@ -119,14 +121,21 @@ def round_weights(number_format: NumberFormat, x: Tensor, errors: Tensor) -> Rou
     """Roundings of x ≥ 0, each within its error. Where fp64 leaves open what is known of one, it
     counts for neither part.
     """
-    half = half_ulp(number_format, (x + errors).mul_(1 + 2.0**-20))
+    # What decides is the half ulp that the command line has, not one that is surely no more.
+    most = (x + errors).mul_(1 + 2.0**-20)
+    half, above = (
+        binade(most * by)
+        .clamp_(min=number_format.smallest_normal)
+        .mul_(number_format.unit_roundoff)
+        for by in (1 - CLOSE, 1 + CLOSE)
+    )
     quantum = binade(x).clamp_(min=number_format.smallest_normal)
     quantum.mul_(2 * number_format.unit_roundoff)
     # Quotients by powers of two are exact, and so are the difference and its product.
     quotient = x / quantum
     rounding = torch.round(quotient).sub_(quotient)
     distance = rounding.abs()
-    is_open = distance >= 0.5 - OPEN
+    is_open = (distance >= 0.5 - OPEN).logical_or_(half != above)
     rounding.mul_(quantum)
     distance.mul_(quantum)
     worst = distance + errors

@@ -65,8 +65,11 @@ def why_gradients_not_covered(
     """What keeps gradients from being judged on their device, in a clause; None where nothing does.
     The problem itself is covered. ``lse`` is what the kernel's forward stored.
     """
-    if not problem.features.is_plain:
-        return "gradients are judged on the device under causal and window masks alone"
+    features = problem.features
+    if features.adds or features.sink is not None or any(x is not None for x in features.factors):
+        return "gradients beside a bias, ALiBi, a sink or factors are not judged on the device"
+    if features.is_of_heads:
+        return "gradients under a mask of each head are not judged on the device"
     if problem.softcap is not None:
         return "gradients under a softcap are not judged on the device"
     if not {problem.q.dtype, problem.v.dtype} <= set(_INPUTS) or problem.q.dtype != problem.v.dtype:
