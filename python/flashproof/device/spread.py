@@ -40,7 +40,9 @@ class SpreadResult:
     @property
     def ratio(self) -> float:
         """The share of the limit that is used."""
-        return 0.0 if self.measured == 0 else self.measured / self.limit
+        if self.measured == 0:
+            return 0.0
+        return self.measured / self.limit if self.limit > 0 else math.inf
 
 
 @dataclass(frozen=True)

@@ -397,3 +397,22 @@ def test_gradients_under_masks_have_the_verdict_of_the_command_line(name: str) -
     verdict = judge(problem, outputs, damaged, auditor=auditor)
     assert not verdict.passed
     assert verdict.decided_by == "command line"
+
+
+def test_keys_that_no_query_sees_have_gradients_of_zero() -> None:
+    keys = torch.arange(400)
+    mask = torch.stack([keys < 130, keys >= 260])[:, None, None]
+    case = drawn_backward((2, 2, 2, 90, 400, 32), torch.bfloat16, 24, features=Features(mask=mask))
+    problem, outputs, gradients = case
+    assert judge(problem, outputs, gradients, auditor=no_auditor).passed
+    assert gradients.dk is not None
+    wrong = gradients.dk.clone()
+    wrong[0, 0, 390, 3] = 2.0**-100
+    asked: list[Path] = []
+
+    def auditor(dump: Path, options: Sequence[str]) -> AuditReport:
+        asked.append(dump)
+        return run_command_line(["node", str(DIST / "src/cli/main.js")])(dump, options)
+
+    verdict = judge(problem, outputs, replace(gradients, dk=wrong), auditor=auditor)
+    assert asked and verdict.decided_by == "command line"

@@ -17,6 +17,7 @@ from ..limits import SURE
 from ..masks import VisibleKeys, visible_keys
 from ..measure import Room, key_span
 from ..problem import AttentionProblem, Shape, shape_of
+from ..selection import kept_where
 from ..spread import HeadEnergies, SpreadTest, energies_of, spread_rates
 from ..structure_results import alarm_deviations
 from ..weights import HeadTensors, WeightBlock, gamma, head_tensors, weigh_block
@@ -108,7 +109,9 @@ def _judge_heads(
     )
     for test in (found.elements, found.spread.elements, found.lost):
         test.settle()
-    energies = energies_of(errors + radius, limits, torch.zeros_like(radius))
+    # An exact 0, of a key that no query sees, has no radius.
+    reach = kept_where((errors > 0) | (limits.total > 0), errors + radius)
+    energies = energies_of(reach, limits, torch.zeros_like(radius))
     units = torch.arange(errors.shape[0], device=errors.device)
     found.spread.judge_heads(rows.heads, HeadEnergies(energies, energies), units)
     found.open_heads |= found.sums.judge(name, rows, common)
