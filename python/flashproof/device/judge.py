@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import torch
+
 from .backward import (
     BackwardFindings,
     KernelGradients,
@@ -155,10 +157,15 @@ class _Posed:
             reason = why_gradients_not_covered(problem, gradients, outputs.lse)
         if reason is not None:
             return reason
-        findings = measure(problem, outputs, false_alarm_rate)
-        if gradients is None:
-            return Measured(findings)
-        found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
+        try:
+            findings = measure(problem, outputs, false_alarm_rate)
+            if gradients is None:
+                return Measured(findings)
+            found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
+        except torch.OutOfMemoryError:
+            # Beside what the kernel's caller keeps there.
+            torch.cuda.empty_cache()
+            return "its memory has no room left for judging"
         return Measured(findings, found)
 
     def passed(self, measured: Measured) -> DeviceVerdict:

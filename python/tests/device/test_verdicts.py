@@ -318,3 +318,17 @@ def test_what_does_not_fit_is_refused() -> None:
             KernelOutputs(outputs.out * 2),
             auditor=run_command_line(["/nonexistent/flashproof"]),
         )
+
+
+def test_a_device_without_room_leaves_a_problem_to_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> DeviceFindings:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("flashproof.device.judge.measure", full)
+    problem = drawn((1, 1, 1, 30, 30, 16), torch.float32, 3)
+    outputs = textbook(problem, torch.float32, torch.float32)
+    verdict = judge(problem, outputs, auditor=library_auditor())
+    assert (verdict.passed, verdict.decided_by) == (True, "command line")
+    assert verdict.handed_over == "its memory has no room left for judging"
