@@ -162,7 +162,7 @@ class _Posed:
             if gradients is None:
                 return Measured(findings)
             found = measure_gradients(problem, gradients, outputs.out, false_alarm_rate)
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             # Beside what the kernel's caller keeps there.
             torch.cuda.empty_cache()
             return "its memory has no room left for judging"

@@ -7,6 +7,7 @@ The law: what is within every limit on the device passes on the command line.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -324,9 +325,10 @@ def test_a_device_without_room_leaves_a_problem_to_the_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(*_: object) -> DeviceFindings:
-        raise torch.OutOfMemoryError
+        raise torch.cuda.OutOfMemoryError
 
-    monkeypatch.setattr("flashproof.device.judge.measure", full)
+    # The package's own ``judge`` has the module's name.
+    monkeypatch.setattr(sys.modules[judge.__module__], "measure", full)
     problem = drawn((1, 1, 1, 30, 30, 16), torch.float32, 3)
     outputs = textbook(problem, torch.float32, torch.float32)
     verdict = judge(problem, outputs, auditor=library_auditor())
