@@ -74,12 +74,19 @@ describe('the words of the timeline', () => {
   });
 
   it('groups every mistake by what it does', async () => {
-    const ids = (await timelineMutants()).map(({ id }) => id);
-    const groups = groupMistakes(ids);
-    expect([...groups.values()].flat().sort()).toEqual([...ids].sort());
+    const mutants = await timelineMutants();
+    const groups = groupMistakes(mutants);
+    expect(new Set([...groups.values()].flat())).toEqual(new Set(mutants));
     expect([...groups.keys()]).toEqual(expect.arrayContaining(['remove', 'late', 'flip parity']));
     for (const [kind, members] of groups)
-      for (const id of members) expect(id.startsWith(`${kind}: `)).toBe(true);
+      for (const { id } of members) expect(id.startsWith(`${kind}: `)).toBe(true);
+  });
+
+  it('calls a mistake by what goes wrong, which no event of the right program is called', async () => {
+    const { events } = await recordTimeline(request);
+    const right = new Set(events.map(({ name }) => name));
+    for (const { description } of await timelineMutants())
+      expect(right.has(description)).toBe(false);
   });
 });
 
@@ -126,23 +133,45 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     );
     expect(await page.locator('#now-heading').innerText()).toBe(`At clock ${next}`);
     expect(await page.locator('#clock-value').innerText()).toBe(`${next} of ${clocks}`);
-    await page.locator('#view').fill('1');
+    expect(await page.locator('#view-value').innerText()).toBe(`all ${clocks}`);
+    expect(await page.inputValue('#view')).toBe(await page.getAttribute('#view', 'max'));
+    await page.locator('#view').fill('5');
     expect(Number(await page.locator('#view-value').innerText())).toBeCloseTo(clocks / 2, -1);
     expect(await page.locator('#legend li').allInnerTexts()).toEqual(
       eventKinds.map(({ name }) => name),
     );
     await page.fill('#search', 'REMOVE staged correction');
     const offered = await page.locator('#mutant optgroup option').allInnerTexts();
-    expect(offered).toEqual(['O staged: correction arrives']);
+    expect(offered).toEqual(['"O staged: correction arrives" is left out']);
     await page.selectOption('#mutant', 'remove: O staged: correction arrives');
     await page.click('button.main');
     await page.waitForSelector('#findings li');
     expect(await page.locator('#findings').innerText()).toContain(
       'warps 8 to 11 (correction) for parity 0 of O stored 1',
     );
+    expect(await page.locator('#mistake').innerText()).toContain(
+      '--mutant "remove: O staged: correction arrives"',
+    );
+    // The lanes are as wide as the page, and a place in one is a clock.
+    const lane = (await page.locator('.lane svg').first().boundingBox())!;
+    const main = (await page.locator('main').boundingBox())!;
+    expect(lane.x + lane.width).toBeCloseTo(main.x + main.width, 0);
+    await page.locator('#view').fill('6');
+    const middle = { x: lane.width / 2, y: lane.height / 2 };
+    await page.locator('.lane svg').first().click({ position: middle });
+    const length = Number(await page.getAttribute('#clock', 'max'));
+    expect(Number(await page.inputValue('#clock')) / length).toBeCloseTo(0.5, 1);
     await page.setViewportSize({ width: 360, height: 700 });
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect(wide).toBeLessThanOrEqual(360);
+    // On a phone a lane has the whole width, and its name above it in letters that can be read.
+    const narrow = (await page.locator('.lane svg').first().boundingBox())!;
+    expect(narrow.width).toBeGreaterThan(320);
+    const name = page.locator('.lane:has(svg) div').first();
+    expect((await name.boundingBox())!.y).toBeLessThan(narrow.y);
+    expect(
+      await name.evaluate<number>((found) => parseFloat(getComputedStyle(found).fontSize)),
+    ).toBeGreaterThanOrEqual(12);
     expect(errors).toEqual([]);
   });
 });
