@@ -112,7 +112,7 @@ describe('flashproof certify', () => {
     const bare = await pageWith();
     expect(bare).not.toContain(stored);
     expect(bare).toMatch(
-      /attention\.py:39<\/th>.*?<code>cvt\.rn\.bf16x2\.f32 %r\d+, %r\d+, %r\d+;/,
+      /attention\.py:39<\/th>.*?<code>PTX line \d+: cvt\.rn\.bf16x2\.f32 %r\d+, %r\d+, %r\d+;/,
     );
     const foreign = ['--html', page, '--source', 'examples/triton/backward.py'];
     expect(await refusal('certify', path, ...foreign)).toContain(

@@ -30,16 +30,16 @@ describe('shares of an error by lines of the source', () => {
       { place: 'kernel.py:9', share: -0.125, text: 'x 9;' },
       { place: 'kernel.py:12', share: 0.75, text: 'x 12;' },
       // The source that is given ends before.
-      { place: 'kernel.py:20', share: 1e-5, text: 'instruction 44;' },
+      { place: 'kernel.py:20', share: 1e-5, text: 'PTX line 44: instruction 44;' },
     ]);
   });
 
   it('are told with the instruction that has most of them, where no source is given', () => {
     const bare = sourceShares(shares, { ...texts, sources: new Map() });
     expect(bare.map(({ text }) => text)).toEqual([
-      'instruction 42;',
-      'instruction 41;',
-      'instruction 44;',
+      'PTX line 42: instruction 42;',
+      'PTX line 41: instruction 41;',
+      'PTX line 44: instruction 44;',
     ]);
   });
 

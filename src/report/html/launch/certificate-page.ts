@@ -129,13 +129,15 @@ function meaningSection(outputs: readonly OutputCertificate[]): Html {
 function roundingPart({ name, rounding }: OutputCertificate, texts: ProgramTexts): Html {
   if (rounding === null) return join();
   const { worst, rms, largest, sampled, unattributed, shares } = rounding;
+  // Lines of the source have a table of their own.
+  const instructions = { ...texts, sources: new Map() };
   const rows = groupPlaces(shares, ({ share }) => share)
     .filter(({ amount }) => Math.abs(amount) >= leastShare)
     .slice(0, mostPlaces)
     .map((group) => [
-      groupText(group),
       `${(100 * group.amount).toFixed(1)} %`,
-      lineOfPlace(texts, group.first),
+      groupText(group),
+      lineOfPlace(instructions, group.first),
     ]);
   return join(
     element('h3', {}, name),
@@ -148,8 +150,8 @@ function roundingPart({ name, rounding }: OutputCertificate, texts: ProgramTexts
     sourceTable(name, shares, texts),
     dataTable({
       caption: `What makes the error of ${name}`,
-      rows: [['place', 'share', 'line'], ...rows],
-      numberColumns: 1,
+      rows: [['share', 'place', 'its first line'], ...rows],
+      numberColumns: 0,
     }),
   );
 }
@@ -173,11 +175,11 @@ function countedPlaces(
   const rows = groupPlaces(places, ({ count }) => count)
     .slice(0, mostPlaces)
     .map((group) => [
-      groupText(group),
       formatGrouped(group.amount),
+      groupText(group),
       lineOfPlace(texts, group.first),
     ]);
-  return dataTable({ caption, rows: [['place', 'lanes', 'line'], ...rows], numberColumns: 1 });
+  return dataTable({ caption, rows: [['lanes', 'place', 'line'], ...rows], numberColumns: 0 });
 }
 
 function decisionsSection({ decisions, losses }: Certificate, texts: ProgramTexts): Html {

@@ -1,4 +1,4 @@
-import { type OutputCertificate, sourceText } from '../../../jobs/index.js';
+import { lineOfSite, type OutputCertificate, sourceText } from '../../../jobs/index.js';
 import { element, join, type Html } from '../../layout/index.js';
 import { lineOfPlace, type ProgramTexts, sourceLine } from './program-texts.js';
 
@@ -14,6 +14,11 @@ interface SourceShare {
   readonly share: number;
   /** What the line says, where its source is given; else the line of the PTX that has most of the share. */
   readonly text: string;
+}
+
+/** The instruction of a place, with its line of the PTX. */
+function instructionOf(texts: ProgramTexts, place: Shares[number]): string {
+  return `PTX line ${lineOfSite(place.site)}: ${lineOfPlace(texts, { ...place, source: null })}`;
 }
 
 /**
@@ -47,7 +52,7 @@ export function sourceShares(shares: Shares, texts: ProgramTexts): readonly Sour
     .map(({ place, share, text, most }) => ({
       place,
       share,
-      text: text === '' ? lineOfPlace(texts, { ...most, source: null }) : text,
+      text: text === '' ? instructionOf(texts, most) : text,
     }));
 }
 
@@ -65,18 +70,19 @@ export function sourceTable(name: string, shares: Shares, texts: ProgramTexts): 
       element('td', { class: 'number' }, `${(100 * share).toFixed(1)} %`),
       element(
         'td',
-        {},
+        { class: 'long', style: 'min-width:16ch' },
         element(
           'svg',
-          { viewBox: '0 0 200 10', width: 100, height: 10, 'aria-hidden': 'true' },
+          { viewBox: '0 0 200 10', width: 130, height: 10, 'aria-hidden': 'true' },
           element('rect', {
             style: `fill:var(--${share < 0 ? 'bound' : 'found'})`,
             width: ((200 * Math.abs(share)) / (most || 1)).toFixed(1),
             height: 10,
           }),
         ),
+        element('br', {}),
+        element('code', {}, text),
       ),
-      element('td', {}, element('code', {}, text)),
     );
   return element(
     'div',
