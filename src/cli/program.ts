@@ -13,6 +13,7 @@ import { mergeCommand } from './merge/options.js';
 import { addCommand, oneLine, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
 import { runCommand } from './run/options.js';
+import { refuseUnknownHelp } from './options/unknown-help.js';
 import { serveCommand } from './serve/options.js';
 import { toolVersion } from './tool-version.js';
 
@@ -118,5 +119,8 @@ export function createProgram(
     .addHelpText('after', examples)
     .exitOverride(onStop);
   addCommands(program, context);
+  refuseUnknownHelp(program, [
+    ...[auditCommand, boundCommand, checkCommand, emulateCommand, invarianceCommand],
+  ]);
   return program;
 }
