@@ -13,6 +13,8 @@ _ARGUMENTS = {"property": "laws", "regime": "regimes", "dimension": "dimensions"
 #: Options that are premises, with what they declare.
 _VALUE = r"\w+=[\w/+-]+(?:\.\d[\w+-]*)?"
 _PREMISES = re.compile(rf"--(premise|gradient-premise)\s+({_VALUE}(?:,{_VALUE})*)")
+#: The command that lists the properties of a contract.
+_LISTING = re.compile(r"flashproof check(?: --contract (\w+))? --list")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -32,6 +34,10 @@ def with_premises(text: str) -> str:
     return _PREMISES.sub(_premises, text)
 
 
+def _listing(match: re.Match[str]) -> str:
+    return f"flashproof.laws({'' if match[1] is None else repr(match[1])})"
+
+
 def _arguments_for(option: str) -> tuple[str, ...]:
     """What arguments for an option of the command line are called, the likeliest first."""
     name = option.partition("=")[0].lstrip("-").replace("-", "_")
@@ -46,7 +52,7 @@ def in_python(said: str, arguments: Iterable[str]) -> str:
         name = next((one for one in _arguments_for(match[0]) if one in known), None)
         return match[0] if name is None else f"{name}="
 
-    return _OPTION.sub(argument, with_premises(said))
+    return _OPTION.sub(argument, _LISTING.sub(_listing, with_premises(said)))
 
 
 def arguments_of(

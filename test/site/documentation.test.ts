@@ -126,11 +126,12 @@ describe.runIf(hasChromium())('the documentation in Chromium', { timeout: patien
     const marks = await page.locator('.excerpt mark').allInnerTexts();
     expect(marks.map((mark) => mark.toLowerCase())).toContain('tolerance');
     // Each leads to a place of its page that there is, where its excerpt is.
-    const found = await results.evaluateAll((links) =>
-      links.map((link) => [link.href, link.querySelector('.excerpt').textContent]),
+    const found = await page.evaluate<[string, string][]>(
+      `[...document.querySelectorAll('#tsd-search-results a')]
+        .map((link) => [link.href, link.querySelector('.excerpt').textContent])`,
     );
     expect(found.some(([href]) => href.includes('#'))).toBe(true);
-    for (const [href, excerpt] of found as readonly [string, string][]) {
+    for (const [href, excerpt] of found) {
       const html = await (await page.request.get(href)).text();
       const anchor = new URL(href).hash.slice(1);
       if (anchor !== '') expect(html).toContain(`id="${anchor}"`);
@@ -157,13 +158,11 @@ describe.runIf(hasChromium())('the documentation in Chromium', { timeout: patien
 
   it('keeps the columns of outputs, and hints at what is beyond an edge', async () => {
     await open('documents/guide_getting-started.html', 390);
-    const [output] = await page.$$eval('pre:has(> code.text)', (found) =>
-      found.map((pre) => {
-        const { whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment } =
-          getComputedStyle(pre);
-        return [whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment, pre.tabIndex];
-      }),
-    );
+    const output = await page.evaluate(`(() => {
+      const pre = document.querySelector('pre:has(> code.text)');
+      const { whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment } = getComputedStyle(pre);
+      return [whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment, pre.tabIndex];
+    })()`);
     expect(output).toEqual(['preserve', 'nowrap', 'auto', 'local, local, scroll, scroll', 0]);
   });
 

@@ -169,9 +169,10 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     expect(narrow.width).toBeGreaterThan(320);
     const name = page.locator('.lane:has(svg) div').first();
     expect((await name.boundingBox())!.y).toBeLessThan(narrow.y);
-    expect(
-      await name.evaluate<number>((found) => parseFloat(getComputedStyle(found).fontSize)),
-    ).toBeGreaterThanOrEqual(12);
+    const letters = await page.evaluate<string>(
+      `getComputedStyle(document.querySelector('.lane div')).fontSize`,
+    );
+    expect(parseFloat(letters)).toBeGreaterThanOrEqual(12);
     expect(errors).toEqual([]);
   });
 });
