@@ -162,7 +162,7 @@ function proved({ outputs, algebra }: Certificate): string {
   const known = `${formatGroupedCount(elements, 'element')} have a meaning`;
   return algebra === null
     ? known
-    : `${known}, and ${algebra.map(({ output }) => output).join(' and ')} are the contract’s in real numbers`;
+    : `${known}, and ${algebra.map(({ output }) => output).join(' and ')} are what the contract says, but for rounding and constants`;
 }
 
 /** Places with how many lanes did something there. */
