@@ -20,6 +20,9 @@ interface CommandHelp {
 
 const helpFlags = ['--help', '-h'];
 
+/** The words that ask for a help. */
+export const helpWords: readonly string[] = [...helpFlags, 'help'];
+
 /** The word that follows --help on the command line that is parsed, or `help` and the command; undefined for none. */
 export function askedTopic(command: Command): string | undefined {
   let root: Command & { readonly rawArgs?: readonly string[] } = command;
