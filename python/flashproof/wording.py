@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+#: The command that lists the properties of a contract.
+_LISTING = re.compile(r"flashproof check(?: --contract (\w+))? --list")
 #: Options of the command line that arguments have other names than.
 _ARGUMENTS = {"property": "laws", "regime": "regimes", "dimension": "dimensions"}
 #: Options that are premises, with what they declare.
 _VALUE = r"\w+=[\w/+-]+(?:\.\d[\w+-]*)?"
 _PREMISES = re.compile(rf"--(premise|gradient-premise)\s+({_VALUE}(?:,{_VALUE})*)")
-#: The command that lists the properties of a contract.
-_LISTING = re.compile(r"flashproof check(?: --contract (\w+))? --list")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -34,10 +34,6 @@ def with_premises(text: str) -> str:
     return _PREMISES.sub(_premises, text)
 
 
-def _listing(match: re.Match[str]) -> str:
-    return f"flashproof.laws({'' if match[1] is None else repr(match[1])})"
-
-
 def _arguments_for(option: str) -> tuple[str, ...]:
     """What arguments for an option of the command line are called, the likeliest first."""
     name = option.partition("=")[0].lstrip("-").replace("-", "_")
@@ -46,13 +42,16 @@ def _arguments_for(option: str) -> tuple[str, ...]:
 
 def in_python(said: str, arguments: Iterable[str]) -> str:
     """A refusal with options of the command line as the arguments of a function, where this takes them."""
+    said = _LISTING.sub(
+        lambda match: f"flashproof.laws({repr(match[1]) if match[1] else ''})", said
+    )
     known = set(arguments)
 
     def argument(match: re.Match[str]) -> str:
         name = next((one for one in _arguments_for(match[0]) if one in known), None)
         return match[0] if name is None else f"{name}="
 
-    return _OPTION.sub(argument, _LISTING.sub(_listing, with_premises(said)))
+    return _OPTION.sub(argument, with_premises(said))
 
 
 def arguments_of(
