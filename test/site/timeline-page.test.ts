@@ -71,6 +71,15 @@ describe('the words of the timeline', () => {
     });
     expect(listed.reduce((sum, count) => sum + count, 0)).toBe(warps);
     expect(deadlockOf('race: CTA 0 warp 1')).toBeNull();
+    // Nor who has come, of a pair either.
+    const pair = await recordTimeline({
+      ...request,
+      ctas: 2,
+      mutant: 'other CTA alone: S full: MMA commits',
+    });
+    const ofPair = pair.findings.map(deadlockOf).find((found) => found !== null)!;
+    expect(ofPair.some(({ awaited }) => / of 512 arrivals$/.test(awaited))).toBe(true);
+    for (const { awaited } of ofPair) expect(awaited).not.toMatch(/CTA \d/);
   });
 
   it('groups every mistake by what it does', async () => {

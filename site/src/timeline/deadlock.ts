@@ -36,6 +36,6 @@ export function deadlockOf(finding: string): readonly WaitingWarps[] | null {
     who: `${hasTwo ? `CTA ${cta}, ` : ''}${warps.length === 1 ? 'warp' : 'warps'} ${ranges(warps)} (${role})`,
     site,
     // Who is there already is all others.
-    awaited: awaited.replace(/ \(CTA .*\)$/, ''),
+    awaited: awaited.replace(/ \((?:from )?CTA .*\)$/, ''),
   }));
 }
