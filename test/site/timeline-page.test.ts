@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordTimeline, timelineMutants } from '../../src/browser/index.js';
-import { deadlockOf } from '../../site/src/timeline/deadlock.js';
+import { deadlockOf, endlessWaits } from '../../site/src/timeline/deadlock.js';
 import { eventKinds, kindOf } from '../../site/src/timeline/kinds.js';
 import { groupMistakes } from '../../site/src/timeline/mistake-groups.js';
 import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
@@ -70,6 +70,17 @@ describe('the words of the timeline', () => {
       return Number(last) - Number(first) + 1;
     });
     expect(listed.reduce((sum, count) => sum + count, 0)).toBe(warps);
+    // Each of them waits from what it did last on, for ever.
+    const timeline = await recordTimeline({ ...request, keys: 128, mutant: stuck });
+    const endless = endlessWaits(timeline);
+    expect(endless.length).toBe(warps);
+    for (const { track, start, end, name } of endless) {
+      const own = timeline.events.filter((event) => event.track === track);
+      expect(start).toBe(Math.max(0, ...own.map((event) => event.end)));
+      expect(end).toBeGreaterThan(timeline.clocks);
+      expect(waits.map(({ site }) => site)).toContain(name);
+    }
+    expect(endlessWaits(await recordTimeline(request))).toEqual([]);
     expect(deadlockOf('race: CTA 0 warp 1')).toBeNull();
     // Nor who has come, of a pair either.
     const pair = await recordTimeline({
@@ -170,6 +181,10 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     await page.locator('.lane svg').first().click({ position: middle });
     const length = Number(await page.getAttribute('#clock', 'max'));
     expect(Number(await page.inputValue('#clock')) / length).toBeCloseTo(0.5, 1);
+    await page.locator('#clock').fill(String(length));
+    const stopped = page.locator('#now tr:has(th:text-is("warp 8 (correction)")) td');
+    expect(await stopped.first().innerText()).toBe('O stored: correction waits at its end');
+    expect(await stopped.last().innerText()).toBe('never');
     await page.setViewportSize({ width: 360, height: 700 });
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect(wide).toBeLessThanOrEqual(360);

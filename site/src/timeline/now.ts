@@ -15,6 +15,12 @@ export function nameOf({ tracks }: Timeline, { cta, name }: TimelineTrack): stri
   return tracks.some((other) => other.cta > 0) ? `CTA ${cta}, ${name}` : name;
 }
 
+/** When an event ends: never, if that is after the last clock. */
+function endOf(event: TimelineEvent | undefined, { clocks }: Timeline): string {
+  if (event === undefined) return '';
+  return event.end > clocks ? 'never' : String(event.end);
+}
+
 /** Rows of the table that says what every warp and unit does at a clock. */
 export function rowsOf(timeline: Timeline, time: number): readonly HTMLElement[] {
   return timeline.tracks.map((track) => {
@@ -25,7 +31,7 @@ export function rowsOf(timeline: Timeline, time: number): readonly HTMLElement[]
       create('th', { scope: 'row' }, nameOf(timeline, track)),
       create('td', event?.isWait === true ? { class: 'muted' } : {}, event?.name ?? 'nothing'),
       create('td', { class: 'number' }, event === undefined ? '' : String(event.start)),
-      create('td', { class: 'number' }, event === undefined ? '' : String(event.end)),
+      create('td', { class: 'number' }, endOf(event, timeline)),
     );
   });
 }

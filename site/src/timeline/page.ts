@@ -1,6 +1,6 @@
 import type { Timeline, TimelineMutant } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
-import { deadlockOf } from './deadlock.js';
+import { deadlockOf, endlessWaits } from './deadlock.js';
 import { eventKinds } from './kinds.js';
 import { offerMistakes } from './mistakes.js';
 import { rowsOf } from './now.js';
@@ -109,7 +109,7 @@ function showLegend(): void {
 
 function take(timeline: Timeline): void {
   const moments = new Set(timeline.events.flatMap(({ start, end }) => [start, end]));
-  shown.timeline = timeline;
+  shown.timeline = { ...timeline, events: [...timeline.events, ...endlessWaits(timeline)] };
   shown.moments = [...moments].sort((a, b) => a - b);
   clock.max = String(timeline.clocks);
   clock.value = String(Math.min(Number(clock.value), timeline.clocks));

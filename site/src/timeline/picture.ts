@@ -9,7 +9,7 @@ export interface View {
   readonly to: number;
 }
 
-function barOf(event: TimelineEvent, { from, to }: View): SVGElement {
+function barOf(event: TimelineEvent, { from, to }: View, clocks: number): SVGElement {
   const [left, right] = [Math.max(event.start, from), Math.min(event.end, to)];
   return svg(
     'rect',
@@ -21,7 +21,11 @@ function barOf(event: TimelineEvent, { from, to }: View): SVGElement {
       height: 1,
       fill: kindOf(event).color,
     },
-    svg('title', {}, `${event.name}, ${event.start} to ${event.end}`),
+    svg(
+      'title',
+      {},
+      `${event.name}, ${event.start} ${event.end > clocks ? 'for ever' : `to ${event.end}`}`,
+    ),
   );
 }
 
@@ -31,7 +35,7 @@ function laneOf(timeline: Timeline, track: TimelineTrack, view: View, clock: num
   const length = to - from;
   const bars = timeline.events
     .filter(({ track: of, start, end }) => of === track.id && end > from && start < to)
-    .map((event) => barOf(event, view));
+    .map((event) => barOf(event, view, timeline.clocks));
   const x = clock - from;
   const line = svg('line', { x1: x, x2: x, y1: 0, y2: 1, 'vector-effect': 'non-scaling-stroke' });
   return create(
