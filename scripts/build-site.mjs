@@ -38,17 +38,35 @@ function htmlFiles(folder) {
     .map((name) => join(folder, name));
 }
 
+/** The way back from the certificate, which is a page by itself wherever the command writes it. */
+const wayBack = `<nav aria-label="Site"><ul>${[
+  ['../index.html', 'flashproof'],
+  ['../certificate.html', 'What a certificate is'],
+  ['../docs/documents/reference_certificates.html', 'What each line proves'],
+  ['../docs/index.html', 'Documentation'],
+]
+  .map(([address, title]) => `<li><a href="${address}">${title}</a></li>`)
+  .join('')}</ul></nav>`;
+
 /** Certifies the example's kernel, and writes the page; ends with 1 where it is not certified. dist/ must be built. */
 function writeCertificate(out) {
   mkdirSync(join(out, 'certificate'));
   const launch = 'examples/triton/recorded/sm_100-lines/launch.json';
   const page = join(out, 'certificate/attention.html');
-  const words = ['certify', launch, '--schedules', '2', '--html', page, '--quiet'];
+  const words = [
+    ...['certify', launch, '--source', 'examples/triton/attention.py'],
+    ...['--schedules', '2', '--html', page, '--quiet'],
+  ];
   const { status } = spawnSync(process.execPath, [join(root, 'dist/src/cli/main.js'), ...words], {
     cwd: root,
     stdio: 'inherit',
   });
   if (status !== 0) process.exit(1);
+  const html = readFileSync(page, 'utf8');
+  writeFileSync(
+    page,
+    html.replace('<body>', () => `<body>${wayBack}`),
+  );
 }
 
 /** TypeDoc writes the links of its menu as they are, on pages of every depth. */

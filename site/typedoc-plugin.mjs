@@ -1,8 +1,10 @@
 /**
- * What the documentation has beside TypeDoc's own: documents by their titles, guides first in the search, tables that scroll
- * inside themselves, and outputs of commands that are not coloured as if they were a program.
+ * What the documentation has beside TypeDoc's own: documents by their titles, entry points by the names that programs import,
+ * guides first in the search and an excerpt with each result, tables that scroll inside themselves, and outputs of commands
+ * that are not coloured as if they were a program.
  */
-import { IndexEvent, MarkdownEvent, RendererEvent } from 'typedoc';
+import { IndexEvent, MarkdownEvent, ReflectionKind, RendererEvent } from 'typedoc';
+import { writeSearchTexts } from './search-texts.mjs';
 
 /** How much sooner than a name of the reference a document is found, by its shelf. */
 const boosts = { guide: 10000, reference: 500, theory: 100 };
@@ -19,8 +21,19 @@ function titleOf(document) {
   return heading === undefined ? null : heading.replaceAll('`', '').replaceAll('/', '∕');
 }
 
-/** Gives documents their titles as names, once their addresses are made of the names that they had. */
-function nameDocuments({ project }) {
+/** The name that a program imports an entry point by, as package.json has it; that of `src` is the package itself. */
+function importedName(name) {
+  const inside = name.split('/').at(-1);
+  return inside === 'src' ? 'flashproof' : `flashproof∕${inside}`;
+}
+
+/** Gives documents and entry points names to be read, once their addresses are made of the names that they had. */
+function nameContents({ project }) {
+  for (const entry of project.getReflectionsByKind(ReflectionKind.Module))
+    entry.name = importedName(entry.name);
+  // Documents are in the order of their list, entry points by name.
+  project.children.sort((a, b) => a.name.localeCompare(b.name));
+  project.childrenIncludingDocuments = [...(project.documents ?? []), ...project.children];
   for (const document of project.documents ?? []) {
     const title = titleOf(document);
     if (title !== null) document.name = `${shelfOf(document)}/${title}`;
@@ -28,7 +41,7 @@ function nameDocuments({ project }) {
 }
 
 /** Documents come before names of the reference, and guides before other documents. */
-function boostDocuments({ searchResults }) {
+function boostDocuments(searchResults) {
   for (const found of searchResults)
     if (found.isDocument()) found.relevanceBoost = boosts[shelfOf(found)] ?? 1;
 }
@@ -46,20 +59,28 @@ function markOutputs(event) {
     .join('\n');
 }
 
-/** Each table in an element that scrolls, which keys reach. */
+/** Each table in an element that scrolls, and each output: keys reach them. */
 function wrapTables(event) {
   event.parsedText = event.parsedText
     .replaceAll(
       '<table>',
       '<div class="table" role="group" aria-label="Table" tabindex="0"><table>',
     )
-    .replaceAll('</table>', '</table></div>');
+    .replaceAll('</table>', '</table></div>')
+    .replaceAll('<pre><code class="text">', '<pre tabindex="0"><code class="text">');
 }
 
 /** The entry that TypeDoc calls. */
 export function load({ renderer }) {
-  renderer.on(RendererEvent.BEGIN, nameDocuments, 1000);
-  renderer.on(IndexEvent.PREPARE_INDEX, boostDocuments);
+  renderer.on(RendererEvent.BEGIN, nameContents, 1000);
+  let results = [];
+  renderer.on(IndexEvent.PREPARE_INDEX, ({ searchResults }) => {
+    boostDocuments(searchResults);
+    results = searchResults;
+  });
+  renderer.on(RendererEvent.END, ({ outputDirectory }) =>
+    writeSearchTexts(outputDirectory, results, (one) => renderer.router.getFullUrl(one)),
+  );
   // Before Markdown is parsed, and after.
   renderer.on(MarkdownEvent.PARSE, markOutputs, 1000);
   renderer.on(MarkdownEvent.PARSE, wrapTables, -1000);

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+#: The command that lists the properties of a contract.
+_LISTING = re.compile(r"flashproof check(?: --contract (\w+))? --list")
 #: Options of the command line that arguments have other names than.
 _ARGUMENTS = {"property": "laws", "regime": "regimes", "dimension": "dimensions"}
 #: Options that are premises, with what they declare.
@@ -40,6 +42,9 @@ def _arguments_for(option: str) -> tuple[str, ...]:
 
 def in_python(said: str, arguments: Iterable[str]) -> str:
     """A refusal with options of the command line as the arguments of a function, where this takes them."""
+    said = _LISTING.sub(
+        lambda match: f"flashproof.laws({repr(match[1]) if match[1] else ''})", said
+    )
     known = set(arguments)
 
     def argument(match: re.Match[str]) -> str:

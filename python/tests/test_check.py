@@ -180,7 +180,10 @@ def test_a_kernel_that_cannot_be_called_is_told_so_at_once(kernel, error):
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ({"laws": ["within-bond"]}, r"^laws= names no property .*; did you mean within-bound; "),
+        (
+            {"laws": ["within-bond"]},
+            r"^laws= names no property \"within-bond\"; did you mean within-bound.*; flashproof\.laws\(\) lists ",
+        ),
         ({"regimes": ["norml"]}, r"^regimes= names no regime .*; did you mean normal; "),
         ({"premises": {"score": "bf16"}}, r"^premises= has \"score\"; did you mean scores; "),
         (

@@ -11,6 +11,14 @@ export function refuse(reason) {
 }
 
 /**
+ * Says on standard error what begins now, and when: a release takes minutes, and its result is on standard output.
+ * @param {string} what it does, as "packs the npm tarball"
+ */
+export function tell(what) {
+  process.stderr.write(`release: ${Math.floor(performance.now() / 1000)} s, ${what}\n`);
+}
+
+/**
  * What a command prints; refuses with its last lines where it fails.
  * @param {string} folder where it runs
  * @param {readonly string[]} words the command and its arguments

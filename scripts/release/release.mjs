@@ -29,7 +29,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { check } from './check.mjs';
-import { execute, refuse } from './execute.mjs';
+import { execute, refuse, tell } from './execute.mjs';
 import { hash, stateProvenance } from './provenance.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -75,6 +75,7 @@ function build(target, { installed, python: given }) {
     refuse(`a release is of HEAD, and ${changed.join(', ')} is not as there; commit or restore it`);
   const work = mkdtempSync(join(tmpdir(), workPrefix));
   try {
+    tell('clones HEAD');
     const clone = join(work, 'clone');
     execute(work, ['git', 'clone', '--quiet', '--no-local', root, clone]);
     const [commit, moment] = execute(clone, ['git', 'log', '-1', '--format=%H %ct'])
@@ -82,14 +83,19 @@ function build(target, { installed, python: given }) {
       .split(' ');
     // What has times has that of the commit.
     process.env.SOURCE_DATE_EPOCH = moment;
+    tell(installed ? 'builds dist' : 'installs packages and builds dist (npm ci)');
     prepare(clone, installed);
+    tell('packs the npm tarball');
     const packing = ['npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', target];
     const [{ filename }] = JSON.parse(execute(clone, packing));
+    if (given === undefined) tell('installs hatchling');
     const python = given ?? installHatchling(work, clone);
+    tell('builds the wheel and the sdist');
     const both = ['-t', 'sdist', '-t', 'wheel', '-d', target];
     execute(join(clone, 'python'), [python, '-m', 'hatchling', 'build', ...both], {
       FLASHPROOF_TARBALL: join(target, filename),
     });
+    tell('writes bills of materials and the statement of provenance');
     const materials = join(clone, 'scripts/release/bill-of-materials.mjs');
     execute(clone, [process.execPath, materials, 'npm', join(target, npmMaterials)]);
     copyFileSync(join(clone, 'python/flashproof.cdx.json'), join(target, wheelMaterials));
@@ -127,6 +133,7 @@ function rebuild(folder) {
     execute(again, ['git', 'clone', '--quiet', '--no-local', root, sources]);
     execute(sources, ['git', 'checkout', '--quiet', commit]);
     const script = join(sources, 'scripts/release/release.mjs');
+    tell('builds all of it again, elsewhere');
     const command = [process.execPath, script, '--to', target];
     execute(sources, ['sh', '-c', 'umask 077; exec "$@"', 'sh', ...command], {
       TZ: 'Pacific/Kiritimati',
@@ -164,6 +171,7 @@ if (given.check !== undefined) {
   mkdirSync(folder, { recursive: true });
   build(folder, given);
 }
+tell(`checks ${folder}`);
 const { version, problems } = check(folder, secretsOfMachine());
 if (given.twice)
   for (const line of rebuild(folder))

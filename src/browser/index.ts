@@ -26,6 +26,7 @@ export {
   timelineMutants,
   type Timeline,
   type TimelineEvent,
+  type TimelineMutant,
   type TimelineRequest,
   type TimelineTrack,
 } from './timeline.js';

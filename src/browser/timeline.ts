@@ -1,4 +1,4 @@
-import { findKernelModel, type KernelProgram } from '../../kernels/index.js';
+import { findKernelModel, type KernelProgram, type ProgramMutant } from '../../kernels/index.js';
 import { timedScheduler, trackOf, type TraceEvent } from '../machine/index.js';
 import { RequestError } from '../request-error.js';
 import { randomProblem } from './laboratory.js';
@@ -54,9 +54,13 @@ async function timelineProgram(): Promise<KernelProgram> {
   return program;
 }
 
-/** The mistakes that the program can be given, with a description of each. */
-export async function timelineMutants(): Promise<readonly { readonly id: string }[]> {
-  return (await timelineProgram()).mutants;
+/** A mistake in the synchronisation: its id, what goes wrong, and whether it is one in a pair of CTAs only. */
+export type TimelineMutant = Pick<ProgramMutant, 'id' | 'description' | 'needsPair'>;
+
+/** The mistakes that the program can be given. */
+export async function timelineMutants(): Promise<readonly TimelineMutant[]> {
+  const { mutants } = await timelineProgram();
+  return mutants.map(({ id, description, needsPair }) => ({ id, description, needsPair }));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Command, type CommanderError } from 'commander';
+import { Command, type CommanderError, type ParseOptions } from 'commander';
 import { auditCommand } from './audit/options.js';
 import { benchCommand } from './bench/options.js';
 import { boundCommand } from './bound/options.js';
@@ -13,6 +13,7 @@ import { mergeCommand } from './merge/options.js';
 import { addCommand, oneLine, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
 import { runCommand } from './run/options.js';
+import { helpWords } from './options/help-topics.js';
 import { serveCommand } from './serve/options.js';
 import { toolVersion } from './tool-version.js';
 
@@ -101,6 +102,27 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   addToolCommands(program, context);
 }
 
+/** Commands whose help has topics. */
+const withTopics = [auditCommand, boundCommand, checkCommand, emulateCommand, invarianceCommand];
+
+/** The root, which loads what tells of a help that there is not where help is asked for. */
+class Program extends Command {
+  /** Whether it has been loaded: one program may parse several times. */
+  #isTold = false;
+
+  override async parseAsync(
+    words: readonly string[] = process.argv,
+    options?: ParseOptions,
+  ): Promise<this> {
+    if (!this.#isTold && words.some((word) => helpWords.includes(word))) {
+      this.#isTold = true;
+      const { refuseUnknownHelp } = await import('./options/unknown-help.js');
+      refuseUnknownHelp(this, withTopics);
+    }
+    return super.parseAsync(words, options);
+  }
+}
+
 /**
  * The whole command line, ready to parse.
  * @param onStop called in place of `process.exit` when the parser stops: for help and version with
@@ -111,7 +133,7 @@ export function createProgram(
   onStop: (error: CommanderError) => void,
   context: CommandContext = {},
 ): Command {
-  const program = new Command('flashproof')
+  const program = new Program('flashproof')
     .description('Proof instead of allclose: verifies the numerics of attention kernels.')
     .version(toolVersion())
     .configureOutput(oneLine('flashproof'))

@@ -63,6 +63,7 @@ export type { ContractOutput } from './launch/contract-output.js';
 export { openContract, type GivenContract } from './launch/open-contract.js';
 export { runOnProblem } from './launch/template/run-on-problem.js';
 export { type FindingGroup, type LaunchAccess, sourceText } from './launch/launch-findings.js';
+export { lineOfSite } from '../ptx/syntax/index.js';
 export { runDocument, type RunDocument } from './launch/run-document.js';
 export {
   runLaunchFile,

@@ -4,6 +4,7 @@ export {
   plainText,
   nearClause,
   nearestName,
+  nearNames,
   parseWhole,
   reasonClause,
   reasonOf,

@@ -79,6 +79,25 @@ export function nearestName(mistyped: string, known: Iterable<string>): string |
   return nearest;
 }
 
+/**
+ * Known names that a mistyped one may stand for, the nearest first: those at an edit distance of at most half their length, and those
+ * that have it in them.
+ */
+export function nearNames(mistyped: string, known: readonly string[], most: number): string[] {
+  if (mistyped.length > comparedLength) return [];
+  return known
+    .slice(0, comparedNames)
+    .map((name) => ({ name, distance: editDistance(mistyped.toLowerCase(), name.toLowerCase()) }))
+    .filter(
+      ({ name, distance }) =>
+        distance * 2 <= Math.max(name.length, mistyped.length) ||
+        (mistyped.length > 2 && name.includes(mistyped.toLowerCase())),
+    )
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, most)
+    .map(({ name }) => name);
+}
+
 /** "; did you mean base-2", behind what is said of a name that is none of the known ones; empty where none is close. */
 export function nearClause(mistyped: string, known: Iterable<string>): string {
   const nearest = nearestName(mistyped, known);

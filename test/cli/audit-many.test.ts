@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -137,9 +138,12 @@ describe('an audit of several files', () => {
     const { stdout } = await audit(at('b.safetensors'), pattern, '--json', '-');
     const { files } = JSON.parse(stdout) as AuditsReport;
     expect(files.map(({ path }) => path)).toEqual(['b.safetensors', 'a.npz'].map(at));
-    const nothing = await audit(at('*.pt'), '--quiet');
-    expect(nothing.status).toBe(2);
-    expect(nothing.stderr).toContain(`${at('*.pt')}: `);
+    const refused = `${at('*.pt')}: no file matches this pattern; check the folder and the name`;
+    expect(await refusal('audit', at('*.pt'))).toBe(refused);
+    expect(await refusal('audit', at('a.npz'), at('*.pt'), '--json', at('none.json'))).toBe(
+      refused,
+    );
+    expect(existsSync(at('none.json'))).toBe(false);
     const deep = await audit(at('**/q.npy'), '--quiet');
     expect(deep.stdout).toContain('NOT JUDGED: 1 file cannot be judged.');
     expect(deep.stderr).toContain(at('folder/q.npy'));

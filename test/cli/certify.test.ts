@@ -100,6 +100,28 @@ describe('flashproof certify', () => {
     expect(ofMask.text).toMatch(/^REFUTED: .*; worst at batch 0, head 0, row \d, column \d+ \(/);
   });
 
+  it('shows the lines of the source that it is given, and refuses one that the PTX was not compiled from', async () => {
+    const path = 'examples/triton/recorded/sm_100-lines/launch.json';
+    const page = at('page.html');
+    const pageWith = async (...words: readonly string[]) => {
+      await runInProcess('certify', path, '--html', page, ...words, '--quiet');
+      return readFileSync(page, 'utf8');
+    };
+    const stored = 'tl.store(o + places, (output / total[:, None])';
+    expect(await pageWith('--source', 'examples/triton/attention.py')).toContain(stored);
+    const bare = await pageWith();
+    expect(bare).not.toContain(stored);
+    expect(bare).toMatch(
+      /attention\.py:39<\/th>.*?<code>PTX line \d+: cvt\.rn\.bf16x2\.f32 %r\d+, %r\d+, %r\d+;/,
+    );
+    const foreign = ['--html', page, '--source', 'examples/triton/backward.py'];
+    expect(await refusal('certify', path, ...foreign)).toContain(
+      'backward.py: the PTX was compiled from attention.py, standard.py',
+    );
+    const other = ['--html', page, '--source', at('none.py')];
+    expect(await refusal('certify', path, ...other)).toContain('none.py');
+  });
+
   it('tells equal bits of other expressions from equal expressions', async () => {
     const tensors = [smallTensor('x', x), smallTensor('y', new Float32Array(96))];
     const one = await writeLaunch(mkdtempSync(at('one-')), tensors);

@@ -356,7 +356,7 @@ describe('flashproof check --contract recurrent, refused in a line', () => {
     [['--features', 'mask'], /^--features is for attention/],
     [
       ['--property', 'padding'],
-      /^--property names no property "padding"; choose from within-bound/,
+      /^--property names no property "padding"; flashproof check --contract recurrent --list lists all \d+$/,
     ],
     [['--regime', 'normal'], /^--regime names no regime "normal"; choose from typical/],
     [['--variant', 'causal-one-more'], /^no bug of kernels of linear attention "causal-one-more"/],

@@ -287,7 +287,21 @@ describe('flashproof check, an emulated kernel', () => {
     ['a variant of a command', ['--exec', 'cat', '--variant', 'x'], /--kernel/],
     ['settings of a command', ['--exec', 'cat', '--set', 'a=b'], /--kernel or --as/],
     ['two arithmetics', ['--kernel', 'fa4', '--as', 'fa4'], /leave out --as/],
-    ['an unknown property', ['--kernel', 'fa4', '--property', 'x'], /choose from within-bound/],
+    [
+      'an unknown property',
+      ['--kernel', 'fa4', '--property', 'x'],
+      /names no property "x"; flashproof check --list lists all \d+$/,
+    ],
+    [
+      'a property of a few letters else',
+      ['--kernel', 'fa4', '--property', 'gradients-linaer'],
+      /; did you mean gradients-linear or gradients-[\w-]+ or gradients-[\w-]+; flashproof check --list lists all \d+$/,
+    ],
+    [
+      'a promise of no property',
+      ['--kernel', 'fa4', '--promise', 'with-bound=none'],
+      /names no property "with-bound"; did you mean within-bound( or [\w-]+){0,2}; flashproof check --list/,
+    ],
     ['an unknown regime', ['--kernel', 'fa4', '--regime', 'x'], /names no regime "x"/],
     ['an unknown format', ['--kernel', 'fa4', '--formats', 'bf17'], /choose from fp64/],
     ['no runs', ['--kernel', 'fa4', '--runs', '0'], /whole number from 1/],

@@ -122,6 +122,24 @@ describe('flashproof emulate --machine', () => {
     expect(stdout).toMatch(/^ +step \d+ +CTA 0 warp \d+ \(softmax 0\) +α: stored$/m);
   });
 
+  it.each([
+    [[], 0, /^0 findings: no race, deadlock or misuse; holds for every schedule \([^)]*\)\n$/],
+    [
+      ['--mutant', 'remove: statistics empty: softmax waits'],
+      1,
+      /^\d+ findings \(memory model practice, schedule in-order\); what is computed may [^\n]*\n$/,
+    ],
+    [
+      ['--no-races', '--mutant', 'remove: Q taken: epilogue waits'],
+      0,
+      /^0 findings: [^\n]*races were not looked for[^\n]*; "Q taken: epilogue waits" is nowhere in this program: the mutant changed nothing\n$/,
+    ],
+  ] as const)('says its verdict in a line with --quiet: %j', async (options, wanted, line) => {
+    const { stdout, status } = await runInProcess(...machine, ...options, '--quiet');
+    expect(stdout).toMatch(line);
+    expect(status).toBe(wanted);
+  });
+
   it('says when a mutant changed nothing', async () => {
     const { stdout, status } = await runInProcess(
       ...machine,

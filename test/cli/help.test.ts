@@ -20,11 +20,15 @@ const scratch = mkdtempSync(join(tmpdir(), 'flashproof-help-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Thrown where the command line would end the process. */
-class Stopped extends Error {}
+class Stopped extends Error {
+  constructor(readonly status: number) {
+    super();
+  }
+}
 
 const createQuietProgram = () =>
-  createProgram(() => {
-    throw new Stopped();
+  createProgram(({ exitCode }) => {
+    throw new Stopped(exitCode);
   });
 
 /** Runs the command line in this process: what it wrote on standard output, and its exit status. */
@@ -41,7 +45,7 @@ async function run(words: readonly string[]): Promise<{ stdout: string; status: 
     return { stdout, status: Number(process.exitCode ?? 0) };
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
-    return { stdout, status: 0 };
+    return { stdout, status: error.status };
   } finally {
     process.exitCode = before;
     spy.mockRestore();
@@ -105,6 +109,30 @@ describe('topics of a help', () => {
   );
 });
 
+describe('the help of a command', () => {
+  it('is that of help and its name, with a topic too', async () => {
+    for (const name of names) expect((await run(['help', name])).stdout).toBe(helps.get(name));
+    expect((await run(['--help', 'audit'])).stdout).toBe(helps.get('audit'));
+    expect((await run(['help'])).stdout).toBe(helps.get(''));
+    const topic = await run(['audit', '--help', 'gradients']);
+    expect(await run(['help', 'audit', 'gradients'])).toEqual(topic);
+    expect(topic.stdout).not.toBe(helps.get('audit'));
+  });
+
+  it('is found by each topic that it shows', async () => {
+    for (const [name, help] of helps) {
+      const [, listed = ''] = /by flashproof \w+ --help <topic>:\n(.*?)\n\n/s.exec(help) ?? [];
+      for (const [, topic] of listed.matchAll(/^ {2}(\w+) /gm)) {
+        if (topic === 'all') continue;
+        const spy = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+        await run(['help', topic!]);
+        expect(spy.mock.calls.join()).toContain(`flashproof ${name} --help ${topic}`);
+        spy.mockRestore();
+      }
+    }
+  });
+});
+
 describe("the parser's refusals", () => {
   it.each([
     [['audit'], "flashproof: missing required argument 'problem'; see flashproof audit --help\n"],
@@ -113,15 +141,32 @@ describe("the parser's refusals", () => {
       ['check', '--run', '3'],
       "flashproof: unknown option '--run'; did you mean --runs; see flashproof check --help\n",
     ],
-  ])('%j is one line', async (words, line) => {
+    [
+      ['help', 'gradients'],
+      "flashproof: unknown command 'gradients'; did you mean flashproof audit --help gradients or flashproof bound --help gradients; see flashproof --help\n",
+    ],
+    [
+      ['--help', 'promise'],
+      "flashproof: unknown command 'promise'; did you mean flashproof check --help promises; see flashproof --help\n",
+    ],
+    [
+      ['help', 'audi'],
+      "flashproof: unknown command 'audi'; did you mean flashproof audit --help; see flashproof --help\n",
+    ],
+    [['-h', 'nonsense'], "flashproof: unknown command 'nonsense'; see flashproof --help\n"],
+    [
+      ['audit', '--help', 'gradient'],
+      "flashproof: unknown topic 'gradient'; did you mean flashproof audit --help gradients; see flashproof --help\n",
+    ],
+  ])('%j is one line, and nothing beside it', async (words, line) => {
     let said = '';
     const spy = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
       said += String(text);
       return true;
     });
-    await run(words);
+    const { stdout, status } = await run(words);
     spy.mockRestore();
-    expect(said).toBe(line);
+    expect([said, stdout, status]).toEqual([line, '', 1]);
   });
 });
 

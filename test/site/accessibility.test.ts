@@ -119,6 +119,11 @@ describe.runIf(hasChromium())('the pages for everybody', { timeout: patience }, 
       await page.setViewportSize({ width: 360, height: 700 });
       const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
       expect(wide).toBeLessThanOrEqual(360);
+      // A program is broken into lines, not cut.
+      const cut = await page.$$eval('pre', (found) =>
+        found.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
+      );
+      expect(cut).toEqual([]);
     });
 
     it('has nothing that axe finds in the report of an audit', async () => {

@@ -116,6 +116,56 @@ describe.runIf(hasChromium())('the documentation in Chromium', { timeout: patien
     else expect(hrefs.some((href) => href.endsWith(`functions/src.${word}.html`))).toBe(true);
   });
 
+  it('says under each result where its words are, and leads there', async () => {
+    await open('index.html');
+    await page.click('#tsd-search-trigger');
+    await page.fill('#tsd-search-input', 'no tolerance');
+    const results = page.locator('#tsd-search-results a:has(.excerpt)');
+    await results.first().waitFor();
+    expect(await results.count()).toBe(await page.locator('#tsd-search-results a').count());
+    const marks = await page.locator('.excerpt mark').allInnerTexts();
+    expect(marks.map((mark) => mark.toLowerCase())).toContain('tolerance');
+    // Each leads to a place of its page that there is, where its excerpt is.
+    const found = await page.evaluate<[string, string][]>(
+      `[...document.querySelectorAll('#tsd-search-results a')]
+        .map((link) => [link.href, link.querySelector('.excerpt').textContent])`,
+    );
+    expect(found.some(([href]) => href.includes('#'))).toBe(true);
+    for (const [href, excerpt] of found) {
+      const html = await (await page.request.get(href)).text();
+      const anchor = new URL(href).hash.slice(1);
+      if (anchor !== '') expect(html).toContain(`id="${anchor}"`);
+      const words = excerpt.replace(/^[^:]*: /, '').match(/[a-z]{5,}/gi)!;
+      expect(words.length).toBeGreaterThan(1);
+      for (const word of words) expect(html).toContain(word);
+    }
+    await page.fill('#tsd-search-input', 'auditOutputs');
+    const own = page.locator('#tsd-search-results a[href$="src.auditOutputs.html"] .excerpt');
+    expect(await own.innerText()).toMatch(/^Judges outputs/);
+  });
+
+  it('calls entry points as programs import them', async () => {
+    await open('index.html');
+    const links = page.locator('.site-menu a[href*="modules/"]:not([href*="#"])');
+    await links.first().waitFor({ state: 'attached' });
+    const names = await links.evaluateAll((shown) => shown.map((link) => link.textContent.trim()));
+    const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: object };
+    const imported = Object.keys(exports).filter((name) => !name.endsWith('.json'));
+    expect(names).toEqual(
+      imported.map((name) => name.replace('.', 'flashproof').replace('/', '\u2215')).sort(),
+    );
+  });
+
+  it('keeps the columns of outputs, and hints at what is beyond an edge', async () => {
+    await open('documents/guide_getting-started.html', 390);
+    const output = await page.evaluate(`(() => {
+      const pre = document.querySelector('pre:has(> code.text)');
+      const { whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment } = getComputedStyle(pre);
+      return [whiteSpaceCollapse, textWrapMode, overflowX, backgroundAttachment, pre.tabIndex];
+    })()`);
+    expect(output).toEqual(['preserve', 'nowrap', 'auto', 'local, local, scroll, scroll', 0]);
+  });
+
   it('has a favicon, and colours no output of a command as a program', async () => {
     await open('documents/guide_getting-started.html');
     const icon = await page.getAttribute('link[rel=icon]', 'href');

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordTimeline, timelineMutants } from '../../src/browser/index.js';
-import { deadlockOf } from '../../site/src/timeline/deadlock.js';
+import { deadlockOf, endlessWaits } from '../../site/src/timeline/deadlock.js';
 import { eventKinds, kindOf } from '../../site/src/timeline/kinds.js';
 import { groupMistakes } from '../../site/src/timeline/mistake-groups.js';
 import { buildPatience, buildSite, chromiumPath, hasChromium, serveFolder } from './serve-site.js';
@@ -70,16 +70,43 @@ describe('the words of the timeline', () => {
       return Number(last) - Number(first) + 1;
     });
     expect(listed.reduce((sum, count) => sum + count, 0)).toBe(warps);
+    // Each of them waits from what it did last on, for ever.
+    const timeline = await recordTimeline({ ...request, keys: 128, mutant: stuck });
+    const endless = endlessWaits(timeline);
+    expect(endless.length).toBe(warps);
+    for (const { track, start, end, name } of endless) {
+      const own = timeline.events.filter((event) => event.track === track);
+      expect(start).toBe(Math.max(0, ...own.map((event) => event.end)));
+      expect(end).toBeGreaterThan(timeline.clocks);
+      expect(waits.map(({ site }) => site)).toContain(name);
+    }
+    expect(endlessWaits(await recordTimeline(request))).toEqual([]);
     expect(deadlockOf('race: CTA 0 warp 1')).toBeNull();
+    // Nor who has come, of a pair either.
+    const pair = await recordTimeline({
+      ...request,
+      ctas: 2,
+      mutant: 'other CTA alone: S full: MMA commits',
+    });
+    const ofPair = pair.findings.map(deadlockOf).find((found) => found !== null)!;
+    expect(ofPair.some(({ awaited }) => / of 512 arrivals$/.test(awaited))).toBe(true);
+    for (const { awaited } of ofPair) expect(awaited).not.toMatch(/CTA \d/);
   });
 
   it('groups every mistake by what it does', async () => {
-    const ids = (await timelineMutants()).map(({ id }) => id);
-    const groups = groupMistakes(ids);
-    expect([...groups.values()].flat().sort()).toEqual([...ids].sort());
+    const mutants = await timelineMutants();
+    const groups = groupMistakes(mutants);
+    expect(new Set([...groups.values()].flat())).toEqual(new Set(mutants));
     expect([...groups.keys()]).toEqual(expect.arrayContaining(['remove', 'late', 'flip parity']));
     for (const [kind, members] of groups)
-      for (const id of members) expect(id.startsWith(`${kind}: `)).toBe(true);
+      for (const { id } of members) expect(id.startsWith(`${kind}: `)).toBe(true);
+  });
+
+  it('calls a mistake by what goes wrong, which no event of the right program is called', async () => {
+    const { events } = await recordTimeline(request);
+    const right = new Set(events.map(({ name }) => name));
+    for (const { description } of await timelineMutants())
+      expect(right.has(description)).toBe(false);
   });
 });
 
@@ -126,23 +153,50 @@ describe.runIf(hasChromium())('the timeline in Chromium', { timeout: patience },
     );
     expect(await page.locator('#now-heading').innerText()).toBe(`At clock ${next}`);
     expect(await page.locator('#clock-value').innerText()).toBe(`${next} of ${clocks}`);
-    await page.locator('#view').fill('1');
+    expect(await page.locator('#view-value').innerText()).toBe(`all ${clocks}`);
+    expect(await page.inputValue('#view')).toBe(await page.getAttribute('#view', 'max'));
+    await page.locator('#view').fill('5');
     expect(Number(await page.locator('#view-value').innerText())).toBeCloseTo(clocks / 2, -1);
     expect(await page.locator('#legend li').allInnerTexts()).toEqual(
       eventKinds.map(({ name }) => name),
     );
     await page.fill('#search', 'REMOVE staged correction');
     const offered = await page.locator('#mutant optgroup option').allInnerTexts();
-    expect(offered).toEqual(['O staged: correction arrives']);
+    expect(offered).toEqual(['"O staged: correction arrives" is left out']);
     await page.selectOption('#mutant', 'remove: O staged: correction arrives');
     await page.click('button.main');
     await page.waitForSelector('#findings li');
     expect(await page.locator('#findings').innerText()).toContain(
       'warps 8 to 11 (correction) for parity 0 of O stored 1',
     );
+    expect(await page.locator('#mistake').innerText()).toContain(
+      '--mutant "remove: O staged: correction arrives"',
+    );
+    // The lanes are as wide as the page, and a place in one is a clock.
+    const lane = (await page.locator('.lane svg').first().boundingBox())!;
+    const main = (await page.locator('main').boundingBox())!;
+    expect(lane.x + lane.width).toBeCloseTo(main.x + main.width, 0);
+    await page.locator('#view').fill('6');
+    const middle = { x: lane.width / 2, y: lane.height / 2 };
+    await page.locator('.lane svg').first().click({ position: middle });
+    const length = Number(await page.getAttribute('#clock', 'max'));
+    expect(Number(await page.inputValue('#clock')) / length).toBeCloseTo(0.5, 1);
+    await page.locator('#clock').fill(String(length));
+    const stopped = page.locator('#now tr:has(th:text-is("warp 8 (correction)")) td');
+    expect(await stopped.first().innerText()).toBe('O stored: correction waits at its end');
+    expect(await stopped.last().innerText()).toBe('never');
     await page.setViewportSize({ width: 360, height: 700 });
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect(wide).toBeLessThanOrEqual(360);
+    // On a phone a lane has the whole width, and its name above it in letters that can be read.
+    const narrow = (await page.locator('.lane svg').first().boundingBox())!;
+    expect(narrow.width).toBeGreaterThan(320);
+    const name = page.locator('.lane:has(svg) div').first();
+    expect((await name.boundingBox())!.y).toBeLessThan(narrow.y);
+    const letters = await page.evaluate<string>(
+      `getComputedStyle(document.querySelector('.lane div')).fontSize`,
+    );
+    expect(parseFloat(letters)).toBeGreaterThanOrEqual(12);
     expect(errors).toEqual([]);
   });
 });

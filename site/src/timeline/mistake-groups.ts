@@ -1,9 +1,11 @@
 /** The mistakes of a program by what they do: the words before the first colon of their ids. */
-export function groupMistakes(ids: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const groups = new Map<string, string[]>();
-  for (const id of ids) {
-    const kind = id.slice(0, Math.max(0, id.indexOf(':'))) || 'others';
-    groups.set(kind, [...(groups.get(kind) ?? []), id]);
+export function groupMistakes<Mistake extends { readonly id: string }>(
+  mistakes: readonly Mistake[],
+): ReadonlyMap<string, readonly Mistake[]> {
+  const groups = new Map<string, Mistake[]>();
+  for (const mistake of mistakes) {
+    const kind = mistake.id.slice(0, Math.max(0, mistake.id.indexOf(':'))) || 'others';
+    groups.set(kind, [...(groups.get(kind) ?? []), mistake]);
   }
   return groups;
 }

@@ -1,15 +1,18 @@
-import type { Timeline, TimelineEvent } from '../../../src/browser/index.js';
+import type { Timeline, TimelineMutant } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
-import { deadlockOf } from './deadlock.js';
+import { deadlockOf, endlessWaits } from './deadlock.js';
 import { eventKinds } from './kinds.js';
 import { offerMistakes } from './mistakes.js';
-import { timelinePicture } from './picture.js';
+import { rowsOf } from './now.js';
+import { describePicture, timelinePicture, type View } from './picture.js';
 import type { TimelineAnswer, TimelineQuestion } from './protocol.js';
 
 const form = byId('form', HTMLFormElement);
 const state = byId('state', HTMLElement);
 const clock = byId('clock', HTMLInputElement);
 const view = byId('view', HTMLInputElement);
+const picture = byId('picture', HTMLElement);
+const mistake = byId('mutant', HTMLSelectElement);
 const worker = new Worker(new URL('./timeline-worker.ts', import.meta.url), { type: 'module' });
 const ask = (question: TimelineQuestion) => worker.postMessage(question);
 
@@ -17,45 +20,43 @@ const ask = (question: TimelineQuestion) => worker.postMessage(question);
 const shown: {
   timeline: Timeline | null;
   moments: readonly number[];
-  mistakes: readonly string[];
+  mistakes: readonly TimelineMutant[];
 } = {
   timeline: null,
   moments: [],
   mistakes: [],
 };
 
-/** What a warp or a unit is at when a clock has come: the event that began last. */
-function eventAt(events: readonly TimelineEvent[], time: number): TimelineEvent | undefined {
-  return events.filter(({ start, end }) => start <= time && time < end).at(-1);
+/** The clocks in view: all where the slider is at its end, half of them a step before, and so on. */
+function viewOf({ clocks }: Timeline, time: number): View {
+  const length = Math.max(50, clocks / 2 ** (Number(view.max) - Number(view.value)));
+  const from = Math.max(0, Math.min(time - length / 2, clocks - length));
+  return { from: Math.round(from), to: Math.round(from + length) };
 }
 
 function show(): void {
   const { timeline } = shown;
   if (timeline === null) return;
   const time = Number(clock.value);
-  const length = Math.max(50, timeline.clocks / 2 ** Number(view.value));
-  const from = Math.max(0, Math.min(time - length / 2, timeline.clocks - length));
-  const window = { from: Math.round(from), to: Math.round(from + length) };
-  byId('picture', HTMLElement).replaceChildren(timelinePicture(timeline, window, time));
+  const inView = viewOf(timeline, time);
+  const length = inView.to - inView.from;
+  picture.replaceChildren(...timelinePicture(timeline, inView, time));
+  picture.ariaLabel = describePicture(timeline, inView, time);
   byId('now-heading', HTMLElement).textContent = `At clock ${time}`;
   byId('clock-value', HTMLElement).textContent = `${time} of ${timeline.clocks}`;
-  byId('view-value', HTMLElement).textContent = String(window.to - window.from);
-  const rows = timeline.tracks.map(({ id, cta, name }) => {
-    const event = eventAt(
-      timeline.events.filter(({ track }) => track === id),
-      time,
-    );
-    const who = timeline.tracks.some((other) => other.cta > 0) ? `CTA ${cta}, ${name}` : name;
-    return create(
-      'tr',
-      {},
-      create('th', { scope: 'row' }, who),
-      create('td', event?.isWait === true ? { class: 'muted' } : {}, event?.name ?? 'nothing'),
-      create('td', { class: 'number' }, event === undefined ? '' : String(event.start)),
-      create('td', { class: 'number' }, event === undefined ? '' : String(event.end)),
-    );
-  });
-  byId('now', HTMLElement).replaceChildren(...rows);
+  byId('view-value', HTMLElement).textContent =
+    view.value === view.max ? `all ${length}` : String(length);
+  byId('now', HTMLElement).replaceChildren(...rowsOf(timeline, time));
+}
+
+/** Goes to the clock of a place in a lane. */
+function goTo({ target, clientX }: MouseEvent): void {
+  const lane = target instanceof Element ? target.closest('svg') : null;
+  if (lane === null || shown.timeline === null) return;
+  const { from, to } = viewOf(shown.timeline, Number(clock.value));
+  const { left, width } = lane.getBoundingClientRect();
+  clock.value = String(Math.round(from + ((clientX - left) / width) * (to - from)));
+  show();
 }
 
 /** A finding; a deadlock as a list of who waits for what. */
@@ -81,9 +82,22 @@ function findingOf(finding: string): HTMLElement {
 
 function showMistakes(): void {
   const { value } = byId('search', HTMLInputElement);
-  const count = offerMistakes(byId('mutant', HTMLSelectElement), shown.mistakes, value);
+  const isPair = new FormData(form).get('ctas') === '2';
+  const possible = shown.mistakes.filter(({ needsPair }) => isPair || !needsPair);
+  const count = offerMistakes(mistake, possible, value);
+  const others = shown.mistakes.length - possible.length;
   byId('count', HTMLElement).textContent =
-    `${count} of ${shown.mistakes.length} in the synchronisation`;
+    `${count} of ${possible.length} in the synchronisation${others > 0 ? `; ${others} more with 2 CTAs` : ''}`;
+  nameMistake();
+}
+
+/** Says in full what goes wrong, and how the command line names it. */
+function nameMistake(): void {
+  const chosen = shown.mistakes.find(({ id }) => id === mistake.value);
+  byId('mistake', HTMLElement).textContent =
+    chosen === undefined
+      ? 'The kernel as it is.'
+      : `${chosen.description}. On the command line: --mutant "${chosen.id}"`;
 }
 
 function showLegend(): void {
@@ -95,7 +109,7 @@ function showLegend(): void {
 
 function take(timeline: Timeline): void {
   const moments = new Set(timeline.events.flatMap(({ start, end }) => [start, end]));
-  shown.timeline = timeline;
+  shown.timeline = { ...timeline, events: [...timeline.events, ...endlessWaits(timeline)] };
   shown.moments = [...moments].sort((a, b) => a - b);
   clock.max = String(timeline.clocks);
   clock.value = String(Math.min(Number(clock.value), timeline.clocks));
@@ -123,7 +137,7 @@ function take(timeline: Timeline): void {
 
 worker.onmessage = ({ data }: MessageEvent<TimelineAnswer>) => {
   if (data.kind === 'mutants') {
-    shown.mistakes = data.ids;
+    shown.mistakes = data.mutants;
     showMistakes();
     run();
   } else if (data.kind === 'timeline') take(data.timeline);
@@ -166,6 +180,9 @@ form.addEventListener('submit', (event) => {
   run();
 });
 byId('search', HTMLInputElement).addEventListener('input', showMistakes);
+byId('ctas', HTMLSelectElement).addEventListener('change', showMistakes);
+mistake.addEventListener('change', nameMistake);
+picture.addEventListener('click', goTo);
 clock.addEventListener('input', show);
 view.addEventListener('input', show);
 byId('before', HTMLButtonElement).addEventListener('click', () => step(false));

@@ -1,4 +1,4 @@
-import type { Timeline, TimelineRequest } from '../../../src/browser/index.js';
+import type { Timeline, TimelineMutant, TimelineRequest } from '../../../src/browser/index.js';
 
 /** What the page asks for: the mistakes that there are, or a run. */
 export type TimelineQuestion =
@@ -6,6 +6,6 @@ export type TimelineQuestion =
 
 /** What the worker answers. */
 export type TimelineAnswer =
-  | { readonly kind: 'mutants'; readonly ids: readonly string[] }
+  | { readonly kind: 'mutants'; readonly mutants: readonly TimelineMutant[] }
   | { readonly kind: 'timeline'; readonly timeline: Timeline }
   | { readonly kind: 'refused'; readonly line: string };

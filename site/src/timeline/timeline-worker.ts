@@ -2,8 +2,7 @@ import { recordTimeline, RequestError, timelineMutants } from '../../../src/brow
 import type { TimelineAnswer, TimelineQuestion } from './protocol.js';
 
 async function answer(question: TimelineQuestion): Promise<TimelineAnswer> {
-  if (question.kind === 'mutants')
-    return { kind: 'mutants', ids: (await timelineMutants()).map(({ id }) => id) };
+  if (question.kind === 'mutants') return { kind: 'mutants', mutants: await timelineMutants() };
   try {
     return { kind: 'timeline', timeline: await recordTimeline(question.request) };
   } catch (error) {

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { auditFile, type FileAudit, type PlainFileAudit } from '../../jobs/index.js';
+import { printable } from '../../io/index.js';
+import { RequestError } from '../../request-error.js';
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, renderFileReport } from '../../report/text/index.js';
@@ -72,13 +74,18 @@ function isPattern(argument: string): boolean {
 
 /**
  * The files that arguments name, in the order given, each once. A pattern gives its matches, by name,
- * hidden files left out; itself where it matches nothing, so that it has a row that says so.
+ * hidden files left out.
+ * @throws RequestError for a pattern that matches nothing, before any file is judged
  */
 function expandFiles(given: readonly string[]): readonly string[] {
   const files = given.flatMap((argument) => {
     if (!isPattern(argument)) return [argument];
     const matched = pathsBelow('', partsOf(argument));
-    return matched.length === 0 ? [argument] : matched;
+    if (matched.length === 0)
+      throw new RequestError(
+        `${printable(argument)}: no file matches this pattern; check the folder and the name`,
+      );
+    return matched;
   });
   return [...new Set(files)];
 }

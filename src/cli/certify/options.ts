@@ -35,6 +35,12 @@ export const certifyOptions = optionRows({
     argument: '<file>',
     description: 'write the certificate as a page, with the lines of the program',
   },
+  source: {
+    argument: '<file>',
+    description: 'a source that the PTX was compiled from: the page shows its lines (repeatable)',
+    repeats: true,
+    needs: { oneOf: ['html'], says: '--source is shown on the page; add --html' },
+  },
   quiet: { short: 'q', description: 'print the verdict only' },
 });
 

@@ -6,6 +6,12 @@ import { RequestError } from '../../request-error.js';
 import { nearClause } from '../../words/index.js';
 import { parseName } from '../options/parse-names.js';
 
+/** The commands that list the properties of each contract. */
+export const propertyLists = {
+  attention: 'flashproof check --list',
+  recurrent: 'flashproof check --contract recurrent --list',
+} as const;
+
 /** The schema of a truth. */
 export const flag = { type: 'boolean' };
 
@@ -68,11 +74,13 @@ type Strength = LawStrength | 'none';
 /**
  * The value of a --promise option.
  * @param laws by id, with the strengths that each may be promised in
+ * @param listing the command that lists them
  * @throws RequestError for anything but <property>=<strength>
  */
 export function parsePromise<Id extends string>(
   text: string,
   laws: Readonly<Record<Id, { readonly strengths: readonly LawStrength[] }>>,
+  listing: string,
 ): readonly [Id, Strength] {
   const equals = text.indexOf('=');
   if (equals < 1)
@@ -80,7 +88,7 @@ export function parsePromise<Id extends string>(
       `--promise is ${JSON.stringify(text)}; give <property>=bits, =bound or =none`,
     );
   const ids = Object.keys(laws) as Id[];
-  const id = parseName(text.slice(0, equals), ids, 'property', '--promise');
+  const id = parseName(text.slice(0, equals), ids, 'property', '--promise', listing);
   const known: readonly Strength[] = [...laws[id].strengths, 'none'];
   const strength = known.find((name) => name === text.slice(equals + 1));
   if (strength === undefined)

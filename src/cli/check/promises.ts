@@ -16,7 +16,15 @@ import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
 import { nameList, parseName } from '../options/parse-names.js';
 import { parseSizes } from '../options/parse-values.js';
-import { atLeastOne, flag, listOf, objectOf, parsePromise, readPromises } from './promise-texts.js';
+import {
+  atLeastOne,
+  flag,
+  listOf,
+  objectOf,
+  parsePromise,
+  propertyLists,
+  readPromises,
+} from './promise-texts.js';
 
 const size = { type: 'integer', minimum: 0 };
 /** Every size; a table, so that the compiler reports a missing one. */
@@ -156,7 +164,7 @@ export async function declaredPromises(
       ? {}
       : await readPromises<KernelPromises>(options.promises, promisesSchema);
   const promised = Object.fromEntries(
-    (options.promise ?? []).map((text) => parsePromise(text, laws)),
+    (options.promise ?? []).map((text) => parsePromise(text, laws, propertyLists.attention)),
   );
   const { as, premise, strictPremises } = options;
   const declared =

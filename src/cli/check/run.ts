@@ -21,6 +21,7 @@ import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { publishCheck, checkList } from './publish.js';
 import { readLimits, rejectCampaignClashes, rejectThreadClashes } from './limits.js';
+import { propertyLists } from './promise-texts.js';
 import { declaredPromises } from './promises.js';
 import { runReplay } from './saved-case.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
@@ -43,7 +44,8 @@ function readScope(options: CheckCommandOptions, usualSeed: number | null): Chec
   const { property, regime } = options;
   return {
     scope: {
-      laws: property && nameList(property, lawIds, 'property', '--property'),
+      laws:
+        property && nameList(property, lawIds, 'property', '--property', propertyLists.attention),
       regimes: regime && nameList(regime, regimeNames, 'regime', '--regime'),
     },
     ...readLimits(options, usualSeed),

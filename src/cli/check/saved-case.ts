@@ -34,6 +34,8 @@ import {
 import { RequestError } from '../../request-error.js';
 import type { CheckCommandOptions } from './options.js';
 import type { KernelUnderTest } from '../../jobs/index.js';
+import { choiceClause } from '../options/parse-names.js';
+import { propertyLists } from './promise-texts.js';
 
 /** A case of a property that a kernel violates, and its origin. */
 export interface SavedCase {
@@ -116,7 +118,7 @@ export async function readCase(path: string): Promise<ReplayedCase> {
     const property = lawIds.find((id) => id === name);
     if (property === undefined)
       throw new RequestError(
-        `${printable(path)}: metadata property is ${quoted(name)}, which this version has not; choose from ${lawIds.join(', ')}`,
+        `${printable(path)}: metadata property is ${quoted(name)}, which this version has not${choiceClause(name, lawIds, propertyLists.attention)}`,
       );
     const choice = Number(form);
     const { choices } = laws[property];

@@ -124,7 +124,7 @@ export const emulateOptions = optionRows({
     description: 'write settings, evidence and counters, or the list, as JSON (- for stdout)',
     stdout: true,
   },
-  quiet: { short: 'q', description: 'print nothing, since there is no verdict' },
+  quiet: { short: 'q', description: 'print nothing; with --machine the verdict only' },
 });
 
 /** The options of `flashproof emulate` as they are given. */

@@ -32,7 +32,7 @@ import {
 } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import { renderMachine } from '../../report/text/machine/index.js';
+import { renderMachine, renderMachineVerdict } from '../../report/text/machine/index.js';
 import type { EmulateCommandOptions } from './options.js';
 
 /**
@@ -128,16 +128,18 @@ export async function runEmulateMachine(
           flashproof: version,
         },
       );
-    if (json !== '-' && quiet !== true)
+    if (json !== '-')
       process.stdout.write(
-        fitted([
-          `${model}: out ${out.format} [${out.shape.join(', ')}] by ${machine.clusters.toLocaleString('en-US')} × ${machine.ctas} CTAs in ${seconds.toFixed(2)} s${written(options)}`,
-          '',
-          renderMachine(request, results),
-          'Evidence',
-          ...evidence.map((line) => `  ${line}`),
-          '',
-        ]),
+        quiet === true
+          ? renderMachineVerdict(request, results)
+          : fitted([
+              `${model}: out ${out.format} [${out.shape.join(', ')}] by ${machine.clusters.toLocaleString('en-US')} × ${machine.ctas} CTAs in ${seconds.toFixed(2)} s${written(options)}`,
+              '',
+              renderMachine(request, results),
+              'Evidence',
+              ...evidence.map((line) => `  ${line}`),
+              '',
+            ]),
       );
     if (json !== undefined) {
       const hashed = { path, sha256: await hashTensorFile(path) };

@@ -20,13 +20,18 @@ interface CommandHelp {
 
 const helpFlags = ['--help', '-h'];
 
-/** The word that follows --help on the command line that is parsed; undefined for none. */
-function askedTopic(command: Command): string | undefined {
+/** The words that ask for a help. */
+export const helpWords: readonly string[] = [...helpFlags, 'help'];
+
+/** The word that follows --help on the command line that is parsed, or `help` and the command; undefined for none. */
+export function askedTopic(command: Command): string | undefined {
   let root: Command & { readonly rawArgs?: readonly string[] } = command;
   while (root.parent !== null) root = root.parent;
   const words = root.rawArgs ?? [];
   const at = words.findIndex((word) => helpFlags.includes(word));
-  return at < 0 ? undefined : words[at + 1];
+  if (at >= 0) return words[at + 1];
+  const help = words.indexOf('help');
+  return help < 0 ? undefined : words[help + (root === command ? 1 : 2)];
 }
 
 function topicLines(name: string, topics: readonly HelpTopic[]): string {

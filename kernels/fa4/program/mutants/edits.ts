@@ -56,7 +56,7 @@ const addressed = [
 
 /** Possible errors in one instruction that orders others. */
 export const edits = {
-  remove: { label: 'remove', description: 'is not there', apply: () => null },
+  remove: { label: 'remove', description: 'is left out', apply: () => null },
   flipParity: editOf(
     ['mbarrier.try_wait.parity'],
     { label: 'flip parity', description: 'begins with the other phase, and goes on so' },

@@ -59,7 +59,7 @@ function editMutant(
     needsPair,
     model,
     change: { edit },
-    description: `what is called "${site}" ${description}`,
+    description: `"${site}" ${description}`,
   };
 }
 

@@ -14,6 +14,7 @@ import {
   listOf,
   objectOf,
   parsePromise,
+  propertyLists,
   readPromises,
 } from '../promise-texts.js';
 
@@ -75,7 +76,9 @@ export async function declaredRecurrentPromises(
     options.promises === undefined
       ? {}
       : await readPromises<RecurrentPromises>(options.promises, promisesSchema);
-  const promised = (options.promise ?? []).map((text) => parsePromise(text, recurrentLaws));
+  const promised = (options.promise ?? []).map((text) =>
+    parsePromise(text, recurrentLaws, propertyLists.recurrent),
+  );
   return {
     ...own,
     ...read,

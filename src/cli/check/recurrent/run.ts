@@ -24,6 +24,7 @@ import { createPeriodicProgress, terminalLooks } from '../../terminal.js';
 import { toolVersion } from '../../tool-version.js';
 import type { CheckCommandOptions } from '../options.js';
 import { readLimits, rejectCampaignClashes } from '../limits.js';
+import { propertyLists } from '../promise-texts.js';
 import { publishCheck } from '../publish.js';
 import { recurrentCheckList } from './list.js';
 import { rejectRecurrentOptions } from './options.js';
@@ -36,7 +37,9 @@ function readScope(options: CheckCommandOptions, usualSeed: number | null) {
   const { property, regime } = options;
   return {
     scope: {
-      laws: property && nameList(property, recurrentLawIds, 'property', '--property'),
+      laws:
+        property &&
+        nameList(property, recurrentLawIds, 'property', '--property', propertyLists.recurrent),
       regimes: regime && nameList(regime, recurrentRegimeNames, 'regime', '--regime'),
     },
     ...readLimits(options, usualSeed),

@@ -19,6 +19,7 @@ import {
   shortNumber,
 } from '../../text/launch/index.js';
 import { programListing } from './program-listing.js';
+import { lineOfPlace, type ProgramTexts } from './program-texts.js';
 import { sourceTable } from './source-shares.js';
 
 /** Places that a table lists, and the least share of an error. */
@@ -125,13 +126,19 @@ function meaningSection(outputs: readonly OutputCertificate[]): Html {
   );
 }
 
-function roundingPart({ name, rounding }: OutputCertificate): Html {
+function roundingPart({ name, rounding }: OutputCertificate, texts: ProgramTexts): Html {
   if (rounding === null) return join();
   const { worst, rms, largest, sampled, unattributed, shares } = rounding;
+  // Lines of the source have a table of their own.
+  const instructions = { ...texts, sources: new Map() };
   const rows = groupPlaces(shares, ({ share }) => share)
     .filter(({ amount }) => Math.abs(amount) >= leastShare)
     .slice(0, mostPlaces)
-    .map((group) => [groupText(group), `${(100 * group.amount).toFixed(1)} %`]);
+    .map((group) => [
+      `${(100 * group.amount).toFixed(1)} %`,
+      groupText(group),
+      lineOfPlace(instructions, group.first),
+    ]);
   return join(
     element('h3', {}, name),
     element(
@@ -140,11 +147,11 @@ function roundingPart({ name, rounding }: OutputCertificate): Html {
       `The largest |bits − real| is ${shortNumber(worst)}, the RMS ${shortNumber(rms)}, where |${name}| reaches ${shortNumber(largest)}. ` +
         `Over ${formatGroupedCount(sampled, 'element')} the parts sum to the error within ${shortNumber(unattributed)} of it.`,
     ),
-    sourceTable(name, shares),
+    sourceTable(name, shares, texts),
     dataTable({
       caption: `What makes the error of ${name}`,
-      rows: [['place', 'share'], ...rows],
-      numberColumns: 1,
+      rows: [['share', 'place', 'its first line'], ...rows],
+      numberColumns: 0,
     }),
   );
 }
@@ -155,25 +162,33 @@ function proved({ outputs, algebra }: Certificate): string {
   const known = `${formatGroupedCount(elements, 'element')} have a meaning`;
   return algebra === null
     ? known
-    : `${known}, and ${algebra.map(({ output }) => output).join(' and ')} are the contract’s in real numbers`;
+    : `${known}, and ${algebra.map(({ output }) => output).join(' and ')} are what the contract says, but for rounding and constants`;
 }
 
 /** Places with how many lanes did something there. */
-function countedPlaces(caption: string, places: Certificate['decisions']): Html {
+function countedPlaces(
+  caption: string,
+  places: Certificate['decisions'],
+  texts: ProgramTexts,
+): Html {
   if (places.length === 0) return element('p', { class: 'muted' }, `${caption}: none.`);
   const rows = groupPlaces(places, ({ count }) => count)
     .slice(0, mostPlaces)
-    .map((group) => [groupText(group), formatGrouped(group.amount)]);
-  return dataTable({ caption, rows: [['place', 'lanes'], ...rows], numberColumns: 1 });
+    .map((group) => [
+      formatGrouped(group.amount),
+      groupText(group),
+      lineOfPlace(texts, group.first),
+    ]);
+  return dataTable({ caption, rows: [['lanes', 'place', 'line'], ...rows], numberColumns: 0 });
 }
 
-function decisionsSection({ decisions, losses }: Certificate): Html {
+function decisionsSection({ decisions, losses }: Certificate, texts: ProgramTexts): Html {
   const caption = 'Decisions by values: the certificate holds for inputs that decide alike';
   return section(
     'decisions',
     'Decisions and losses',
-    countedPlaces(caption, decisions),
-    countedPlaces('Values are lost', losses),
+    countedPlaces(caption, decisions, texts),
+    countedPlaces('Values are lost', losses, texts),
   );
 }
 
@@ -200,9 +215,9 @@ function programSection(certificate: Certificate, ptx: readonly string[]): Html 
 /**
  * The certificate as one HTML page that loads nothing, with the program's lines beside their shares of the error.
  *
- * @param ptx the text of the kernel of each launch
+ * @param texts the kernel of each launch, and what is given of its source
  */
-export function renderCertificatePage(certificate: Certificate, ptx: readonly string[]): string {
+export function renderCertificatePage(certificate: Certificate, texts: ProgramTexts): string {
   const { status, reasons, launch, run, outputs, algebra, idioms } = certificate;
   const { silent, tool, created, seconds } = certificate;
   const word = certificateTitles[status];
@@ -230,10 +245,14 @@ export function renderCertificatePage(certificate: Certificate, ptx: readonly st
         ),
         meaningSection(outputs),
         algebraSection(algebra, idioms),
-        section('rounding', 'Rounding', outputs.map(roundingPart)),
+        section(
+          'rounding',
+          'Rounding',
+          outputs.map((output) => roundingPart(output, texts)),
+        ),
         influenceSection(certificate),
         bitsSection(certificate),
-        decisionsSection(certificate),
+        decisionsSection(certificate, texts),
         section(
           'silent',
           'What it does not speak of',
@@ -243,7 +262,7 @@ export function renderCertificatePage(certificate: Certificate, ptx: readonly st
             silent.map((one) => element('li', {}, one)),
           ),
         ),
-        programSection(certificate, ptx),
+        programSection(certificate, texts.ptx),
       ),
       element(
         'footer',

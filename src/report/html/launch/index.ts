@@ -1,1 +1,2 @@
 export { renderCertificatePage } from './certificate-page.js';
+export { fileName, type ProgramTexts } from './program-texts.js';

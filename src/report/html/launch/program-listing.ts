@@ -1,4 +1,4 @@
-import type { Certificate, CertificatePlace } from '../../../jobs/index.js';
+import { lineOfSite, type Certificate, type CertificatePlace } from '../../../jobs/index.js';
 import { element, type Html } from '../../layout/index.js';
 
 /** Lines of the program that are shown around a line with a share or a decision. */
@@ -6,11 +6,6 @@ const context = 3;
 
 /** The least share that is shown. */
 const leastShare = 0.0005;
-
-const lineOf = (site: string): number | null => {
-  const [, line] = /^line (\d+):/.exec(site) ?? [];
-  return line === undefined ? null : Number(line);
-};
 
 /** What is said of a line of the program. */
 interface Marks {
@@ -28,7 +23,7 @@ function marksOf(
 ): ReadonlyMap<number, Marks> {
   const marks = new Map<number, Marks>();
   const at = (place: CertificatePlace): Marks | null => {
-    const line = lineOf(place.site);
+    const line = lineOfSite(place.site);
     if (line === null || place.launch !== launch) return null;
     const known = marks.get(line) ?? { share: 0, output: '', decisions: 0, losses: 0 };
     marks.set(line, known);

@@ -4,4 +4,4 @@ export {
   renderBackwardEmulation,
   renderEmulation,
 } from './emulation.js';
-export { renderMachine } from './run.js';
+export { renderMachine, renderMachineVerdict } from './run.js';

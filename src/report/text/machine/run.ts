@@ -48,13 +48,43 @@ function findingLines(finding: ClusterFinding): string[] {
   ];
 }
 
+/** The findings that count, and the hints beside them. */
+function weighed({ findings }: MachineResults) {
+  const isHint = ({ kind }: ClusterFinding) => findingWeight(kind) === 'hint';
+  return { hints: findings.filter(isHint), findings: findings.filter((one) => !isHint(one)) };
+}
+
+/** What a run says of the execution, in a sentence. */
+function sentenceOf(request: MachineRequest, results: MachineResults): string {
+  const { races, schedule, program } = request;
+  const about = `memory model ${program.model.name}`;
+  const { findings } = weighed(results);
+  if (findings.length > 0) {
+    const isIllegal = findings.some(({ kind }) => findingWeight(kind) === 'illegal');
+    return `${findings.length} finding${findings.length === 1 ? '' : 's'} (${about}, schedule ${schedule.name}); ${isIllegal ? 'what is computed may depend on the schedule' : 'nothing illegal, but the run speaks for this schedule alone'}`;
+  }
+  return races
+    ? `0 findings: no race, deadlock or misuse; holds for every schedule (${about})`
+    : `0 findings: no deadlock or misuse in the schedule ${schedule.name} (${about}); races were not looked for, so nothing follows for other schedules`;
+}
+
+/** That a mutant changed nothing; null where it did, or where there is none. */
+function unchangedClause({ mutant, program }: MachineRequest): string | null {
+  return mutant !== null && !program.hasMutated()
+    ? `"${mutant.site}" is nowhere in this program: the mutant changed nothing`
+    : null;
+}
+
+/** The verdict of a run in a line, newline at its end. */
+export function renderMachineVerdict(request: MachineRequest, results: MachineResults): string {
+  const unchanged = unchangedClause(request);
+  return `${sentenceOf(request, results)}${unchanged === null ? '' : `; ${unchanged}`}\n`;
+}
+
 /** The verdict of the run on the execution, in a sentence or a list. */
 function verdict(request: MachineRequest, results: MachineResults): string[] {
-  const { races, schedule, mutant, program } = request;
-  const { model, hasMutated } = program;
-  const hints = results.findings.filter(({ kind }) => findingWeight(kind) === 'hint');
-  const findings = results.findings.filter((finding) => !hints.includes(finding));
-  const isIllegal = findings.some(({ kind }) => findingWeight(kind) === 'illegal');
+  const { races, program } = request;
+  const { hints, findings } = weighed(results);
   const hintLines =
     hints.length === 0
       ? []
@@ -63,30 +93,22 @@ function verdict(request: MachineRequest, results: MachineResults): string[] {
           ...hints.slice(0, mostFindings).flatMap(findingLines),
           '',
         ];
-  const about = `memory model ${model.name}`;
-  const unchanged =
-    mutant !== null && !hasMutated()
-      ? [`"${mutant.site}" is nowhere in this program: the mutant changed nothing`, '']
-      : [];
+  const clause = unchangedClause(request);
+  const unchanged = clause === null ? [] : [clause, ''];
+  const sentence = sentenceOf(request, results);
   if (findings.length > 0)
     return [
-      `${findings.length} finding${findings.length === 1 ? '' : 's'} (${about}, schedule ${schedule.name}); ${isIllegal ? 'what is computed may depend on the schedule' : 'nothing illegal, but the run speaks for this schedule alone'}`,
+      sentence,
       ...findings.slice(0, mostFindings).flatMap(findingLines),
       ...(findings.length > mostFindings ? [`  and ${findings.length - mostFindings} more`] : []),
       '',
       ...hintLines,
       ...unchanged,
     ];
-  if (!races)
-    return [
-      `0 findings: no deadlock or misuse in the schedule ${schedule.name} (${about}); races were not looked for, so nothing follows for other schedules`,
-      '',
-      ...hintLines,
-      ...unchanged,
-    ];
+  if (!races) return [sentence, '', ...hintLines, ...unchanged];
   const all = program.clusters === 1 ? 'the cluster' : `all ${whole(program.clusters)} clusters`;
   return [
-    `0 findings: no race, deadlock or misuse; holds for every schedule (${about})`,
+    sentence,
     `  Proved, not sampled: the order of events of ${all} is complete, free of races and unambiguous in every barrier's phase, so every schedule has the same events, order and bits.`,
     '',
     ...hintLines,
