@@ -25,7 +25,7 @@ from .arguments import (
 from .arrays import Framework, check_tensors, from_array
 from .by_torch import pass_by_torch
 from .dump import gather, temporary_folder, write_dump
-from .report import Report, parse_report
+from .report import Report, parse_report_in_python
 from .request import Request, answer_about, asserted, session
 from .safetensors import read
 from .server import Answer, RequestError, shared_server
@@ -158,9 +158,8 @@ def audit_on_device(
     if verdict.report is None or verdict.decided_by == "device":
         text = f"{verdict.sentence}\n\n{where}\n"
         return Report(verdict.passed, verdict.sentence, None, (), text, {}, decided_by="device")
-    report = parse_report(
-        verdict.report.report, f"{answers[-1].stdout.rstrip()}\n\n{where}\n", None
-    )
+    text = f"{answers[-1].stdout.rstrip()}\n\n{where}\n"
+    report = parse_report_in_python(verdict.report.report, text)
     return replace(report, passed=verdict.passed, sentence=verdict.sentence)
 
 

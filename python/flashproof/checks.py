@@ -19,7 +19,7 @@ from .arguments import option_words, read_report
 from .arrays import Framework
 from .dump import Premises, premise_words, temporary_folder
 from .kernel_host import ALWAYS_GIVEN, RESULTS, Contract, Host, Kernel, KernelHost
-from .replays import replay_line, report_in_python, spoken
+from .replays import check_document_in_python, check_in_python, replay_line, spoken
 from .request import session
 from .server import Answer, RequestError, Server, shared_server
 from .wording import arguments_of, in_python, misfit, name_of, near
@@ -36,7 +36,7 @@ class CheckReport:
     sentence: str
     #: The report as the command line prints it: what is violated, by the smallest problem that shows it, and how to try that again.
     text: str
-    #: The report of `--json`.
+    #: The report of `--json`, whose kernel is one of this process, and whose `replay` is a line of Python.
     json: Mapping[str, Any]
 
     def __bool__(self) -> bool:
@@ -220,10 +220,10 @@ def check(
         "backward": (backward, None),
         "premises": (premises, None),
     }
-    text = report_in_python(
-        answer.stdout, report, name_of(kernel), replay_line(kernel, promises, again)
-    )
-    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, report)
+    line = replay_line(kernel, promises, again)
+    text = check_in_python(answer.stdout, report, name_of(kernel), line)
+    document = check_document_in_python(report, name_of(kernel), line)
+    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, document)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:

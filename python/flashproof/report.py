@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .wording import document_in_python, report_in_python
+
 #: What share of the squared error a cause has to explain to be told as the nearest where none fits.
 _NEAR = 0.9
 
@@ -46,7 +48,7 @@ class Report:
     #: The name of the cause: `unexplained`, or one of docs/guide/auditing.md; None where nothing was found.
     cause: str | None
     findings: tuple[Finding, ...]
-    #: The report as the command line prints it.
+    #: The report as the command line prints it, with arguments in the place of options.
     text: str
     #: The report of `--json` (its schema is report.schema.json of the npm package); empty where the device decided.
     json: Mapping[str, Any]
@@ -88,3 +90,9 @@ def parse_report(document: Mapping[str, Any], text: str, command: str | None) ->
         json=document,
         command=command,
     )
+
+
+def parse_report_in_python(document: Mapping[str, Any], text: str) -> Report:
+    """The same of a problem that came as arguments: its words name these, and no options."""
+    verdict = document_in_python(document["verdict"])
+    return parse_report({**document, "verdict": verdict}, report_in_python(text), None)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from .arguments import KeptAuditArguments, KeptRecurrentArguments, read_report
 from .dump import temporary_folder, write_dump
-from .report import Report, parse_report
+from .report import Report, parse_report_in_python
 from .safetensors import Array
 from .server import Answer, RequestError, shared_server
-from .wording import arguments_of, in_python, with_premises
+from .wording import arguments_of, in_python
 
 
 @dataclass
@@ -75,9 +75,8 @@ class Request:
                 if str(error) != "":
                     raise
                 said = ""
-            report = parse_report(
-                read_report(document, "audit", self.options), with_premises(said), None
-            )
+            found = read_report(document, "audit", self.options)
+            report = parse_report_in_python(found, said)
         # Whatever was given was to count: no pass without it.
         warnings = report.json["warnings"]
         if warnings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 #: Options of the command line that arguments have other names than.
@@ -13,6 +13,10 @@ _ARGUMENTS = {"property": "laws", "regime": "regimes", "dimension": "dimensions"
 #: Options that are premises, with what they declare.
 _VALUE = r"\w+=[\w/+-]+(?:\.\d[\w+-]*)?"
 _PREMISES = re.compile(rf"--(premise|gradient-premise)\s+({_VALUE}(?:,{_VALUE})*)")
+#: Options with a word behind them that is one of an argument's.
+_LAYOUTS = re.compile(r"--(layout|state-layout)\s+([bhst]{2,3}d|kv|vk)\b")
+#: What a report says of an option that no argument stands for.
+_FULL = re.compile(r"--full(?=\s+prints\b)")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -27,9 +31,19 @@ def _premises(match: re.Match[str]) -> str:
     return f"{match[1].replace('-', '_')}s={pairs!r}"
 
 
-def with_premises(text: str) -> str:
-    """A report with premises as Python takes them: `premises={'scores': 'bf16'}` for `--premise scores=bf16`."""
-    return _PREMISES.sub(_premises, text)
+def report_in_python(text: str) -> str:
+    """A report, or a part of it, with arguments in the place of options: `premises={'scores': 'bf16'}` for `--premise scores=bf16`."""
+    text = _LAYOUTS.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"', text)
+    return _FULL.sub('options=["--full"]', _PREMISES.sub(_premises, text))
+
+
+def document_in_python(part: Any, told: Callable[[str], str] = report_in_python) -> Any:
+    """A document, or a part of one, whose texts say what `told` makes of them."""
+    if isinstance(part, str):
+        return told(part)
+    if isinstance(part, Mapping):
+        return {name: document_in_python(one, told) for name, one in part.items()}
+    return [document_in_python(one, told) for one in part] if isinstance(part, list) else part
 
 
 def _arguments_for(option: str) -> tuple[str, ...]:
@@ -46,7 +60,7 @@ def in_python(said: str, arguments: Iterable[str]) -> str:
         name = next((one for one in _arguments_for(match[0]) if one in known), None)
         return match[0] if name is None else f"{name}="
 
-    return _OPTION.sub(argument, with_premises(said))
+    return _OPTION.sub(argument, report_in_python(said))
 
 
 def arguments_of(

@@ -1,4 +1,5 @@
 import inspect
+import json
 import re
 import tempfile
 
@@ -130,10 +131,12 @@ def test_a_report_speaks_of_the_kernel_and_of_no_process():
     assert not report.passed
     for hidden in ("relay.py", "--exec", "--replay", "promises.json", "/dev/shm"):
         assert hidden not in report.text, hidden
+        assert hidden not in json.dumps(report.json), hidden
     assert "\nKernel  wrong\n" in report.text
     # The one line works as it stands.
     (line,) = re.findall(r"^  Replay    (.*)$", report.text, re.MULTILINE)
     assert not eval(line)
+    assert [one["violation"]["replay"] for one in report.json["properties"]] == [[line]]
 
 
 def takes_too_little(q, k, v, *, scale, causal):

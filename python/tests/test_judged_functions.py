@@ -51,6 +51,19 @@ def strange(queries, keys, values, look_back):
 KERNEL = {"layout": "bshd", "ignore": ["num_warps", "factor"]}
 
 
+def causal_by_itself(q, k, v):
+    return attend(q, k, v, is_causal=True)
+
+
+@pytest.mark.parametrize("declared", [{}, {"causal": True}, {"causal": False}])
+def test_a_function_that_nothing_calls_causal_may_be_declared_so(declared):
+    kernel = judging.Kernel(causal_by_itself, **declared)
+    with judging.judged_attention(functions=[kernel], on_fail="report") as judged:
+        causal_by_itself(*qkv())
+    assert judged.passed == declared.get("causal", False), judged.text
+    assert ("Kernel(causal_by_itself, causal=True)" in judged.text) == (declared == {})
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.02])
 def test_a_function_is_judged_by_the_names_of_its_arguments(factor):
     kernel = judging.Kernel(my_flash, **KERNEL)

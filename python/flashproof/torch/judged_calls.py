@@ -52,6 +52,10 @@ class Call(Protocol):
     def results_not_judged(self) -> str | None:
         """What of its results is not judged, and why."""
 
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """What its caller may have left unsaid, in a sentence, by the cause that is found then."""
+
     def differentiable(self) -> Mapping[str, Tensor]:
         """The tensors whose gradients are to come, by the names under which `posed` finds them."""
 
@@ -131,7 +135,8 @@ class JudgedAttentionCalls(JudgedCalls):
         said.results_not_judged = call.results_not_judged
         premises = call.premises if self._premises == "chosen" else self._premises
         q = outputs["q"]
-        subject = Subject(call.name, q.device.type, str(q.dtype).removeprefix("torch."))
+        dtype = str(q.dtype).removeprefix("torch.")
+        subject = Subject(call.name, q.device.type, dtype, call.advice)
         if watched is None:
             self._judge(RecordedCall(said, problem, outputs, premises), subject)
             return
@@ -178,7 +183,9 @@ class JudgedAttentionCalls(JudgedCalls):
         if weakness is not None:
             said.is_accepted = weakness.name in self._known
             accept = "" if said.is_accepted else f"; known=[{weakness.name!r}] accepts it"
-            said.weakness = f"Known: {weakness.said} ({weakness.name}){accept}."
+            said.advice = f"Known: {weakness.said} ({weakness.name}){accept}."
+        else:
+            said.advice = subject.advice.get(report.cause or "")
         if not said.is_accepted:
             self._fail(said, recorded)
 

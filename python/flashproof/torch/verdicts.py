@@ -43,8 +43,8 @@ class JudgedCall:
     gradient_report: Report | None = None
     #: What of its gradients is not judged, and why.
     gradients_not_judged: str | None = None
-    #: The known weakness of the library that its report shows, in a sentence with its name.
-    weakness: str | None = None
+    #: What else is to be said of a failure: the known weakness of the library that it shows, or what was left unsaid, in a sentence.
+    advice: str | None = None
     #: Whether `known` accepts that.
     is_accepted: bool = False
 
@@ -170,7 +170,7 @@ class JudgedCalls:
         return [line for one in self.failures for line in ("", *told_failure(one))]
 
     def _accepted_lines(self) -> list[str]:
-        lines = _grouped((one, one.weakness or "") for one in self.accepted)
+        lines = _grouped((one, one.advice or "") for one in self.accepted)
         return ["", "Accepted by known:", *lines] if lines else []
 
     def _gaps(self) -> list[str]:
@@ -236,7 +236,7 @@ def told_failure(call: JudgedCall) -> list[str]:
             lines.append(f"Nearest cause: {report.nearest}.")
         if report.command is not None:
             lines.append(f"Again: {report.command}")
-    return lines if call.weakness is None else [*lines, call.weakness]
+    return lines if call.advice is None else [*lines, call.advice]
 
 
 def _grouped(reasons: Iterable[tuple[JudgedCall, str]], what: str = "") -> list[str]:

@@ -94,6 +94,7 @@ class Kernel:
             names={**_names_of(function), **own},
             without_meaning=(FLASH_WITHOUT_MEANING - {"out"}) | {"self", *ignore},
             layout=layout,
+            is_own=True,
             defaults=defaults,
             results=results,
             lse_base=lse_base,
