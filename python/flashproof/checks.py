@@ -222,8 +222,8 @@ def check(
     }
     line = replay_line(kernel, promises, again)
     text = check_in_python(answer.stdout, report, name_of(kernel), line)
-    document = check_document_in_python(report, name_of(kernel), line)
-    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, document)
+    found = check_document_in_python(report, name_of(kernel), line)
+    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, found)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:

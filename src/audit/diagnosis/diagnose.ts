@@ -5,8 +5,14 @@ import { describeCorrelations, describeDamage } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { familiesOf } from './hypotheses/families.js';
-import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
-import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
+import {
+  explainEmptyRows,
+  explainLostRows,
+  failsOnlyByLse,
+  holdsSomethingForNothing,
+  lostRows,
+} from './lost-rows.js';
+import { causesOf, measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
 import { placeOfRows } from '../rows/index.js';
 import { formatCount, formatRoughly } from '../../words/index.js';
@@ -50,7 +56,7 @@ function conclude(
 ): Diagnosis {
   const { pooled, onlyLse } = context;
   const [first] = best;
-  const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
+  const ids = causesOf(best);
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
   const { place, unexplained } = placeOfCause(first.hypothesis, context, damaged);
@@ -86,6 +92,8 @@ function conclude(
 interface Trial {
   readonly accepted: readonly Agreement[];
   readonly tried: readonly Agreement[];
+  /** The causes of all that were accepted, where fitted ones were left out. */
+  readonly fitting?: readonly string[];
 }
 
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
@@ -98,23 +106,7 @@ function tryHypotheses(context: HypothesisContext): Trial {
     return isAccepted(agreement, context) ? agreement : null;
   });
   const free = accepted.filter(({ hypothesis }) => hypothesis.fitted !== true);
-  return { accepted: free.length > 0 ? free : accepted, tried };
-}
-
-/** Whether a row sees no key and yet not one of its elements is zero. */
-function holdsSomethingForNothing(
-  {
-    reference,
-    outputs: {
-      out: { values: out },
-    },
-  }: DiagnosisInput,
-  reader: RowReader,
-  row: number,
-): boolean {
-  const { vDim } = reference.shape;
-  const isEmpty = reader.ranges(row).length === 0;
-  return isEmpty && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
+  return { accepted: free.length > 0 ? free : accepted, tried, fitting: causesOf(accepted) };
 }
 
 /**
@@ -147,7 +139,8 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     : damaged.length === 0
       ? ['no single row errs by more than rounding explains']
       : describeDamage(input, damage, damaged);
-  if (damaged.length > 0 && damaged.every((row) => holdsSomethingForNothing(input, reader, row)))
+  if (damaged.length > 0 && damaged.every((row) => holdsSomethingForNothing(input, reader, row))) {
+    const other = findCause(input, { damage, damaged, reader, onlyLse });
     return {
       id: 'rows-without-keys-not-zero',
       equivalents: [],
@@ -156,7 +149,9 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       candidates: [],
       sentence: 'rows without visible keys are not zero',
       evidence: located,
+      ...('id' in other && other.fitting !== undefined ? { fitting: other.fitting } : {}),
     };
+  }
   const lost = onlyLse ? [] : lostRows(input, damaged);
   if (lost.length > 0 && lost.length === damaged.length) {
     const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([], place);
@@ -238,14 +233,17 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     tried.push(...trial.tried);
     const [first, ...others] = bestAgreements(trial.accepted, context);
     if (first === undefined) continue;
-    const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
-    if (causes.size > mostEqual)
-      return unexplained(
-        [`${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`],
+    const fitting = trial.fitting ?? causesOf(trial.accepted);
+    const causes = causesOf([first, ...others]);
+    if (causes.length > mostEqual) {
+      const open = unexplained(
+        [`${causes.length} causes would give this output equally well: ${causes.join(', ')}`],
         placeOfRows(rows, { ...input.problem, shape }),
         nearestCandidates([first, ...others]),
       );
-    return conclude([first, ...others], rows, context);
+      return { ...open, fitting };
+    }
+    return { ...conclude([first, ...others], rows, context), fitting };
   }
   return { contexts, tried };
 }
