@@ -102,9 +102,9 @@ def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     return report if report.passed else replace(report, command=keep_failure(outputs, given))
 
 
-def keep_failure(outputs: Mapping[str, Any], given: AuditArguments) -> str:
-    """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
-    return _request(outputs, given, "assert_attention", AuditArguments).keep_failure()
+def keep_failure(outputs: Mapping[str, Any], given: AuditArguments, call: int | None = None) -> str:
+    """Keep a problem that failed elsewhere in the session's folder, by its call's number; the command that audits it."""
+    return _request(outputs, given, "assert_attention", AuditArguments).keep_failure(call)
 
 
 def audit_on_device(

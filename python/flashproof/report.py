@@ -38,8 +38,26 @@ class Finding:
     quantity: str
 
 
-@dataclass(frozen=True)
-class Report:
+class Told:
+    """What was found: true where it passes, printed as its text, and shown as what it found in short."""
+
+    passed: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return self.text.rstrip()
+
+    def __repr__(self) -> str:
+        # The first sentences, which lines of a report end in their middle.
+        said = " ".join(self.text.partition("\n\n")[0].split())
+        return f"<{type(self).__name__}: {said}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Told):
     """The verdict of an audit. True where the kernel passes."""
 
     passed: bool
@@ -56,9 +74,6 @@ class Report:
     command: str | None = None
     #: Who gave the verdict: `flashproof audit`, or PyTorch on the device that the tensors lie on, which gives passes alone.
     decided_by: Literal["command line", "device"] = "command line"
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     @property
     def nearest(self) -> str | None:

@@ -20,6 +20,7 @@ from .checks import carry_out
 from .dump import gather, temporary_folder, write_dump
 from .kernel_host import Kernel, KernelHost
 from .replays import of_this_process
+from .report import Told
 from .server import RequestError, Server
 from .wording import arguments_of, in_python, name_of
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@dataclass(frozen=True)
-class InvarianceReport:
+@dataclass(frozen=True, repr=False)
+class InvarianceReport(Told):
     """What a search found. True where nothing that was tried changed a bit."""
 
     passed: bool
@@ -37,9 +38,6 @@ class InvarianceReport:
     text: str
     #: The report of `--json` (its schema is invariance.schema.json of the npm package).
     json: Mapping[str, Any]
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     def result(self, dimension: str) -> str:
         """What came of a dimension: `invariant` over what was tried, `differs`, `fails` or `untried`."""

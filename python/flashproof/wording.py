@@ -82,6 +82,20 @@ def name_of(kernel: Any) -> str:
     return name if name.isidentifier() else "kernel"
 
 
+def taken_names(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool] | None:
+    """The parameters of a function that may be given by name, and whether it takes any other; None where nobody can tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_name = {
+        one.name: one
+        for one in parameters
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    }
+    return by_name, any(one.kind is one.VAR_KEYWORD for one in parameters)
+
+
 def misfit(
     kernel: Callable[..., Any], given: Iterable[str], *, complete: bool = True
 ) -> str | None:
@@ -92,16 +106,10 @@ def misfit(
     """
     inputs = ("q", "k", "v")
     given = [*inputs, *(name for name in given if name not in inputs)]
-    try:
-        parameters = inspect.signature(kernel).parameters.values()
-    except (TypeError, ValueError):
+    found = taken_names(kernel)
+    if found is None:
         return None
-    by_name = {
-        one.name: one
-        for one in parameters
-        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-    }
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    by_name, takes_any = found
     called = f"it is called by name with {', '.join(given)}"
     free = [name for name in by_name if name not in given]
     for name in given:

@@ -133,9 +133,12 @@ def test_a_report_speaks_of_the_kernel_and_of_no_process():
         assert hidden not in report.text, hidden
         assert hidden not in json.dumps(report.json), hidden
     assert "\nKernel  wrong\n" in report.text
-    # The one line works as it stands.
+    # The one line works as it stands, and what it gives is printed as a report, not as its fields.
     (line,) = re.findall(r"^  Replay    (.*)$", report.text, re.MULTILINE)
-    assert not eval(line)
+    again = eval(line)
+    assert not again and str(again).startswith("FAIL: within-bound")
+    assert repr(again).startswith("<Replay: FAIL: within-bound") and "\n" not in repr(again)
+    assert repr(report) == f"<CheckReport: {report.sentence}>" and f"{report}\n" == report.text
     assert [one["violation"]["replay"] for one in report.json["properties"]] == [[line]]
 
 
@@ -178,6 +181,34 @@ def test_a_kernel_that_cannot_be_called_is_told_so_at_once(kernel, error):
         flashproof.check(counted, promises, laws=SOME, runs=8, seed=1)
     assert "\n" not in str(caught.value)
     assert all("bias" not in given for given in calls)
+
+
+def plain(q, k, v):
+    return attention(q, k, v)
+
+
+def scaled(q, k, v, scale):
+    return attention(q, k, v, scale=scale)
+
+
+def causal(q, k, v, *, scale, window):
+    return attention(q, k, v, scale=scale, causal=True, window=window)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "promises"),
+    [
+        (plain, {"causal": False, "window": False, "scales": ["default"]}),
+        (scaled, {"causal": False, "window": False}),
+        (causal, {"causal": "only"}),
+    ],
+)
+def test_a_kernel_is_called_with_what_it_promises_to_take(kernel, promises):
+    settings = {"laws": SOME, "runs": 6, "seed": 1}
+    report = flashproof.check(kernel, {"formats": ["fp32"], **promises}, **settings)
+    assert report.passed, report.text
+    with pytest.raises(TypeError, match=r"takes no argument 'softcap'"):
+        flashproof.check(kernel, {"formats": ["fp32"], **promises, "softcap": True}, **settings)
 
 
 @pytest.mark.parametrize(

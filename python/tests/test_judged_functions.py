@@ -344,8 +344,8 @@ def test_no_more_than_a_few_problems_are_kept_of_a_loop(kept):
 def test_a_file_that_another_process_has_just_begun_is_left_alone(kept, monkeypatch):
     found = Request._unused
 
-    def raced(self, folder, suffix):
-        path = found(self, folder, suffix)
+    def raced(self, folder, suffix, call=None):
+        path = found(self, folder, suffix, call)
         if not any(folder.iterdir()):
             path.write_text("another process's")
         return path

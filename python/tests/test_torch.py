@@ -148,7 +148,10 @@ def test_failures_are_listed_with_their_places_and_commands(kept):
     assert text.startswith("FAIL: 2 of 2 judged calls of attention fail.")
     assert "call 2, blocks.1 (Attention), " in text and "test_torch.py:" in text
     commands = [line[7:] for line in text.splitlines() if line.startswith("Again: ")]
-    assert len(commands) == 2 == len(list(kept.iterdir()))
+    # A file is numbered as its call.
+    files = sorted(path.name for path in kept.iterdir())
+    assert [name.rpartition("-call-")[2] for name in files] == ["1.safetensors", "2.safetensors"]
+    assert [name in command for name, command in zip(files, commands)] == [True, True]
     again = subprocess.run([sys.executable, *commands[1].split()[1:]], capture_output=True)
     assert again.returncode == 1 and again.stdout.startswith(b"FAIL: ")
 

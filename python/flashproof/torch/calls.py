@@ -102,7 +102,7 @@ class RecordedCall:
 
     def keep(self) -> str:
         """Keep what was judged in the session's folder; the command that judges it again."""
-        return keep_failure(self.outputs, self._asked)
+        return keep_failure(self.outputs, self._asked, self.said.number)
 
     def _gradients(self) -> Mapping[str, Tensor]:
         """dO and the gradients to be judged, in the problem's sizes; none where there are none, for which `said` has a reason."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..report import Report
+from ..report import Report, Told
 from .backward import Backward
 from .callers import Place
 from .sampling import Sampling
@@ -60,7 +60,7 @@ class JudgedCall:
         return [one for one in reports if one is not None and not one.passed]
 
 
-class JudgedCalls:
+class JudgedCalls(Told):
     """What a context found. True where calls were judged, and all of them pass."""
 
     #: What its calls compute, and what is missing where there is none.
@@ -107,15 +107,12 @@ class JudgedCalls:
         return sum(one.report is not None for one in self.calls)
 
     @property
-    def passed(self) -> bool:
+    def passed(self) -> bool:  # type: ignore[override]
         """Whether calls were judged, and none fails but by a known weakness that is accepted."""
         return self.judged > 0 and not self.failures
 
-    def __bool__(self) -> bool:
-        return self.passed
-
     @property
-    def text(self) -> str:
+    def text(self) -> str:  # type: ignore[override]
         """What was found: the failures with the commands that show them again, and what was not judged."""
         lines = [self._sentence(), *self._failure_lines(), *self._accepted_lines(), *self._gaps()]
         if self._sampling.is_of_a_loop:

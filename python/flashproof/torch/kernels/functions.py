@@ -172,6 +172,9 @@ class JudgedFunction(JudgedAttentionCalls):
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
 
+    def __repr__(self) -> str:
+        return f"<judged {self.kernel.name}>"
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """The function as a method of what it is an attribute of."""
         return self if instance is None else types.MethodType(self, instance)
