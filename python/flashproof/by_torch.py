@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .arguments import AuditArguments, settings_of
@@ -31,15 +32,24 @@ _PAIRS_FOR_THREADS = 2**22
 _BUSY = 1.5
 
 
-def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report | str:
+@dataclass(frozen=True)
+class Open:
+    """Why the command line has to judge, in a clause."""
+
+    reason: str
+    #: Pairs of a query and a key of a problem that PyTorch has judged, and that does not surely pass; None where it has not.
+    doubted: int | None = None
+
+
+def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report | Open:
     """
-    The report of outputs that surely pass; else why the command line has to judge them, in a clause.
+    The report of outputs that surely pass; else why the command line has to judge them.
 
     `outputs` has Q, K, V, `out` and `lse` by name. Nothing fails here, and nothing is refused: the command line says why.
     """
     torch = sys.modules.get("torch")
     if torch is None:
-        return "there is no PyTorch"
+        return Open("there is no PyTorch")
     tensors = {
         name: _shared_with_torch(torch, x)
         for name, x in {
@@ -50,18 +60,19 @@ def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report |
     }
     reason = _why_other_arguments(given) or _why_other_tensors(torch, tensors, given)
     if reason is not None:
-        return reason
+        return Open(reason)
     if given.get("layout", "bhsd") == "bshd":
         tensors = {name: x if name == "lse" else x.transpose(1, 2) for name, x in tensors.items()}
     reason = _why_too_long(tensors) or _why_other_arithmetic(torch)
     if reason is not None:
-        return reason
+        return Open(reason)
     try:
         verdict = _verdict(torch, tensors, given)
     except ValueError as error:
-        return str(error)
+        return Open(str(error))
     if isinstance(verdict, str):
-        return verdict
+        batch, heads, queries, _ = tensors["q"].shape
+        return Open(verdict, batch * heads * queries * tensors["k"].shape[2])
     text = f"{verdict.sentence}\n\nJudged on {verdict.device}, by PyTorch.\n"
     return Report(True, verdict.sentence, None, (), text, {}, decided_by="device")
 

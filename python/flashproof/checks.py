@@ -199,14 +199,15 @@ def check(
     Try the properties of attention or of a recurrence on a kernel, on random problems that break kernels, and simplify what
     violates them.
 
-    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays
-    of `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
+    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays of
+    `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
     `alibi_slopes`, `sink`, …). It may lack an argument that it does not promise to take, `softcap` for one. It returns the
     output, or output and LSE, and raises `Declined` or NotImplementedError for what it does not take. With
-    `contract="recurrent"` it is called as `kernel(q, k, v, family=…, scale=…, normalisation=…)`, with arrays of [batch, tokens, heads, dim], with `g`, `beta`, `initial_state` and `cu_seqlens` where the problem has them, and returns the
-    output, or output and final state. `promises` are those of a file of promises (docs/reference/properties.md). Where they have
-    `gradients`, these come from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ,
-    dK and dV, or a mapping by name.
+    `contract="recurrent"` it is called as `kernel(q, k, v, family=…, scale=…, normalisation=…)`, with arrays of [batch, tokens,
+    heads, dim], with `g`, `beta`, `initial_state` and `cu_seqlens` where the problem has them, and returns the output, or
+    output and final state. `promises` are those of a file of promises (docs/reference/properties.md). Where they have
+    `gradients`, these come from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which
+    returns dQ, dK and dV, or a mapping by name.
     With `strict_premises` no failure is told other premises that it would pass by.
     `options` are further words of `flashproof check`. RequestError where no problem could be tried; TypeError, after the first
     problem, where the kernel cannot be called with its arguments.
