@@ -8,17 +8,9 @@ import pytest
 from reference import attention, problem
 
 from flashproof import Array, RequestError, assert_attention, audit, tolerance
-from flashproof.request import session
 from flashproof.safetensors import read, write
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])

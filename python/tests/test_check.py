@@ -10,7 +10,6 @@ from reference import attention, masked_scores
 import flashproof
 import flashproof.pytest
 from flashproof.pytest_plugin import Flashproof
-from flashproof.request import session
 
 PROMISES = {
     "formats": ["fp32", "bf16"],
@@ -19,13 +18,6 @@ PROMISES = {
     "laws": {"query-order": "bound", "weights-sum-to-one": "bound"},
 }
 SOME = ["within-bound", "masked-keys", "score-shift"]
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def test_a_correct_kernel_holds_the_properties():

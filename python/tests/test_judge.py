@@ -12,7 +12,6 @@ import flashproof
 from flashproof.__main__ import main
 from flashproof.judging import audit_call, case, large
 from flashproof.judging.replies import Fault, results_of
-from flashproof.request import session
 from flashproof.server import RequestError
 
 FOLDER = Path(__file__).with_name("candidates")
@@ -25,13 +24,6 @@ CONTRACT = {
 # Whatever else runs on the machine.
 BUDGET = flashproof.Budget(problems=1, seconds=1200, call_seconds=60, load_seconds=300)
 GIVEN = {**CONTRACT, "output": "preallocated"}
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def candidate(name, file="cheats.py"):

@@ -8,24 +8,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from judged_inputs import normal as draw  # noqa: E402
+
 import flashproof.torch as judging  # noqa: E402
 from flashproof.audits import keep_failure  # noqa: E402
-from flashproof.request import Request, session  # noqa: E402
+from flashproof.request import Request  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 from flashproof.torch.sampling import Sampling  # noqa: E402
 
 attend = torch.nn.functional.scaled_dot_product_attention
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
-def draw(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def qkv(rows=20, keys=20, **given):

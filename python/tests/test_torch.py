@@ -8,23 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from judged_inputs import normal  # noqa: E402
+
 import flashproof  # noqa: E402
 import flashproof.torch as judging  # noqa: E402
-from flashproof.request import session  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 
 attend = torch.nn.functional.scaled_dot_product_attention
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
-def normal(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def tensors(q=(2, 4, 20, 16), k=(2, 4, 30, 16), dtype=torch.float32):

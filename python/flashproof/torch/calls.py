@@ -13,8 +13,8 @@ from ..audits import audit, audit_on_device, keep_failure, verdict_on
 from ..dump import Premises
 from ..report import Report
 from .backward import Backward
+from .judged_call import JudgedCall
 from .problem import SdpaArguments, as_posed, check_call, pose
-from .verdicts import JudgedCall
 
 
 def audit_call(

@@ -14,12 +14,13 @@ from torch.overrides import TorchFunctionMode
 from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
 from .callers import caller
-from .judged_calls import Chosen, JudgedAttentionCalls
+from .chosen_calls import Chosen
+from .judged_call import JudgedCall
+from .judged_calls import JudgedAttentionCalls
 from .kernels.hooks import KernelHooks
 from .read_call import read_call
 from .sampling import Sampling
 from .sdpa_call import SdpaCall, chosen_premises
-from .verdicts import JudgedCall
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -4,60 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..report import Report, Told
+from ..report import Told
 from .backward import Backward
-from .callers import Place
+from .judged_call import JudgedCall, grouped, told_call
 from .sampling import Sampling
-
-#: Calls that are told each in a line of its own for one reason; those beyond are counted.
-_TOLD_EACH = 3
 
 
 class NotJudgedWarning(UserWarning):
     """Some calls within a context that judges them were not judged."""
-
-
-@dataclass
-class JudgedCall:
-    """A call, and what is said of it."""
-
-    #: From 1.
-    number: int
-    place: Place
-    #: Sizes and settings in a few words.
-    problem: str = ""
-    #: The verdict; None where the call is not judged, or not yet.
-    report: Report | None = None
-    #: Why it is not judged.
-    not_judged: str | None = None
-    #: What of its results is not judged, and why.
-    results_not_judged: str | None = None
-    #: Gradients that are judged: some of `dq`, `dk`, `dv`, `dbias`; of recurrences `dg`, `dbeta` and so on.
-    gradients: tuple[str, ...] = ()
-    #: The verdict on gradients, where they have one of their own.
-    gradient_report: Report | None = None
-    #: What of its gradients is not judged, and why.
-    gradients_not_judged: str | None = None
-    #: What else is to be said of a failure: the known weakness of the library that it shows, or what was left unsaid, in a sentence.
-    advice: str | None = None
-    #: Whether `known` accepts that.
-    is_accepted: bool = False
-
-    def __str__(self) -> str:
-        return f"call {self.number}, {self.place}: {self.problem}".rstrip(": ")
-
-    @property
-    def failures(self) -> list[Report]:
-        """Its reports that fail, but for a known weakness that is accepted."""
-        if self.is_accepted:
-            return []
-        reports = (self.report, self.gradient_report)
-        return [one for one in reports if one is not None and not one.passed]
 
 
 class JudgedCalls(Told):
@@ -137,6 +95,10 @@ class JudgedCalls(Told):
         seconds = self._seconds()
         share = f" ({100 * self.seconds_judging / seconds:.0f} %)" if seconds > 0 else ""
         took = f"judging took {self.seconds_judging:.1f} s of {seconds:.1f} s{share}"
+        # The cause of a failure is looked for, which takes several times as long as a pass.
+        of_failures = sum(one.seconds for one in self.failures)
+        if failed > 0:
+            took += f", {of_failures:.1f} s of it what failed"
         return f"Calls: {said}; {took}."
 
     def _seconds(self) -> float:
@@ -164,19 +126,19 @@ class JudgedCalls(Told):
         return ""
 
     def _failure_lines(self) -> list[str]:
-        return [line for one in self.failures for line in ("", *told_failure(one))]
+        return [line for one in self.failures for line in ("", *told_call(one))]
 
     def _accepted_lines(self) -> list[str]:
-        lines = _grouped((one, one.advice or "") for one in self.accepted)
+        lines = grouped((one, one.advice or "") for one in self.accepted)
         return ["", "Accepted by known:", *lines] if lines else []
 
     def _gaps(self) -> list[str]:
         """What was not judged, a line each."""
-        lines = _grouped((one, one.not_judged) for one in self.calls if one.not_judged is not None)
+        lines = grouped((one, one.not_judged) for one in self.calls if one.not_judged is not None)
         judged = [one for one in self.calls if one.report is not None]
         for what in ("results", "gradients"):
             reasons = ((one, getattr(one, f"{what}_not_judged")) for one in judged)
-            lines += _grouped(
+            lines += grouped(
                 ((one, reason) for one, reason in reasons if reason is not None), f", {what}"
             )
         if self.compiled > 0:
@@ -215,35 +177,12 @@ class JudgedCalls(Told):
             warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=depth + 1)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """Counts what is done within as judging."""
+    def _timed(self, said: JudgedCall) -> Iterator[None]:
+        """Counts what is done within as judging a call."""
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds_judging += time.perf_counter() - began
-
-
-def told_failure(call: JudgedCall) -> list[str]:
-    """A call that fails in lines: its place, what is wrong, and the command that shows it again."""
-    lines = [str(call)]
-    for report in call.failures:
-        lines.append(report.sentence)
-        if report.nearest is not None:
-            lines.append(f"Nearest cause: {report.nearest}.")
-        if report.command is not None:
-            lines.append(f"Again: {report.command}")
-    return lines if call.advice is None else [*lines, call.advice]
-
-
-def _grouped(reasons: Iterable[tuple[JudgedCall, str]], what: str = "") -> list[str]:
-    """Calls with the reason of each, those beyond the first of a reason counted."""
-    groups: dict[str, list[JudgedCall]] = {}
-    for call, reason in reasons:
-        groups.setdefault(reason, []).append(call)
-    lines = []
-    for reason, calls in groups.items():
-        lines += [f"{one}{what}: {reason}" for one in calls[:_TOLD_EACH]]
-        if len(calls) > _TOLD_EACH:
-            lines.append(f"{len(calls) - _TOLD_EACH} more calls{what}: {reason}")
-    return lines
+            took = time.perf_counter() - began
+            said.seconds += took
+            self.seconds_judging += took
