@@ -55,6 +55,19 @@ def test_a_function_that_nothing_calls_causal_may_be_declared_so(declared):
     assert ("Kernel(causal_by_itself, causal=True)" in judged.text) == (declared == {})
 
 
+def test_a_function_that_no_module_holds_is_said_to_be_unseen():
+    held = [causal_by_itself]
+    with (
+        pytest.warns(
+            judging.NotJudgedWarning, match="causal_by_itself: no call was seen; what a c"
+        ),
+        judging.judged_attention(functions=held) as judged,
+    ):
+        held[0](*(x.transpose(1, 2) for x in qkv()))
+    # What it calls of PyTorch is judged as that.
+    assert judged.passed and judged.judged == 1 and "no call was seen" in judged.text
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.02])
 def test_a_function_is_judged_by_the_names_of_its_arguments(factor):
     kernel = judging.Kernel(my_flash, **KERNEL)

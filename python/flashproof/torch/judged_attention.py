@@ -99,7 +99,10 @@ class JudgedAttention(JudgedAttentionCalls):
         return self.meet(read, lambda: function(*args, **given), contextlib.nullcontext)
 
     def _further_gaps(self) -> Sequence[str]:
-        return self._hooks.broken
+        return [*self._hooks.broken, *self._hooks.unseen]
+
+    def _is_incomplete(self) -> bool:
+        return super()._is_incomplete() or len(self._hooks.unseen) > 0
 
 
 class _Mode(TorchFunctionMode):  # type: ignore[misc, unused-ignore]

@@ -152,6 +152,10 @@ class JudgedCalls(Told):
     def _further_gaps(self) -> Sequence[str]:
         return ()
 
+    def _is_incomplete(self) -> bool:
+        """Whether something that was to be judged was not, which a warning says."""
+        return any(one.not_judged for one in self.calls) or self.compiled > 0
+
     def _tell_later_passes(self) -> None:
         """Say of calls through which several backward passes came that the first is judged."""
         for said, watched in self._passes:
@@ -173,7 +177,7 @@ class JudgedCalls(Told):
         __tracebackhide__ = True
         if self._on_fail == "raise" and not self.passed:
             raise AssertionError(self.text)
-        if any(one.not_judged for one in self.calls) or self.compiled > 0:
+        if self._is_incomplete():
             warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=depth + 1)
 
     @contextmanager
