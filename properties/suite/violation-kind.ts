@@ -171,7 +171,13 @@ export async function findKind(
 ): Promise<ViolationKind> {
   const { fault } = found.result;
   if (fault !== null) return faultKind(fault);
-  return withFitting(await likeliestKind(found, kernel, promises), found);
+  const kind = withFitting(await likeliestKind(found, kernel, promises), found);
+  const others: string[] = [];
+  // What an audit has diagnosed other laws may show by the same that has to be put right.
+  if (kind.id.startsWith(diagnosed('')))
+    for (const [id, mend] of mends)
+      if ((await kindByMend(found, kernel, promises, id, { mend })) !== null) others.push(id);
+  return { ...kind, equivalents: [...kind.equivalents, ...others] };
 }
 
 /** The kind of a violation by a kernel that computed. */

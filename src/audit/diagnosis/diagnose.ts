@@ -1,6 +1,6 @@
 import { levels } from '../../../oracles/index.js';
 import { acceptedCauses } from '../conduct/causes.js';
-import { bestAgreements, isAccepted, nearestCandidates } from './acceptance.js';
+import { bestAgreements, isAccepted, isPossible } from './acceptance.js';
 import { describeCorrelations, describeDamage } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
@@ -16,6 +16,7 @@ import { causesOf, measureAgreement, misfitOf, type Agreement } from './measure-
 import { structureOf } from '../judge-quantity.js';
 import { placeOfRows } from '../rows/index.js';
 import { formatCount, formatRoughly } from '../../words/index.js';
+import { nearestCandidates } from './nearest-candidates.js';
 import { placeOfCause } from './place-of-cause.js';
 import { measureRows, type RowDamage } from './row-damage.js';
 import {
@@ -92,8 +93,6 @@ function conclude(
 interface Trial {
   readonly accepted: readonly Agreement[];
   readonly tried: readonly Agreement[];
-  /** The causes of all that were accepted, where fitted ones were left out. */
-  readonly fitting?: readonly string[];
 }
 
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
@@ -106,7 +105,7 @@ function tryHypotheses(context: HypothesisContext): Trial {
     return isAccepted(agreement, context) ? agreement : null;
   });
   const free = accepted.filter(({ hypothesis }) => hypothesis.fitted !== true);
-  return { accepted: free.length > 0 ? free : accepted, tried, fitting: causesOf(accepted) };
+  return { accepted: free.length > 0 ? free : accepted, tried };
 }
 
 /**
@@ -149,7 +148,7 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       candidates: [],
       sentence: 'rows without visible keys are not zero',
       evidence: located,
-      ...('id' in other && other.fitting !== undefined ? { fitting: other.fitting } : {}),
+      fitting: other.fitting ?? [],
     };
   }
   const lost = onlyLse ? [] : lostRows(input, damaged);
@@ -165,9 +164,10 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
   const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
   if (ofLost !== null && ofLost.id !== 'rows-not-written')
     return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
-  const { contexts, tried } = found;
+  const { contexts, tried, fitting } = found;
   const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
-  return unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
+  const open = unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
+  return { ...open, fitting };
 }
 
 interface Failure {
@@ -198,6 +198,8 @@ function meanMisfit(sample: readonly SampleRow[]): number {
 interface Attempts {
   readonly contexts: readonly HypothesisContext[];
   readonly tried: readonly Agreement[];
+  /** Causes that would leave nothing but rounding, and that too little speaks for. */
+  readonly fitting: readonly string[];
 }
 
 /**
@@ -210,6 +212,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
   const buildRow = rowBuilder(input, damage, reader);
   const contexts: HypothesisContext[] = [];
   const tried: Agreement[] = [];
+  const possible: string[] = [];
   for (const pooled of onlyLse || !failsTogether(input, damaged) ? [false] : [false, true]) {
     const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
     const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, buildRow, pooled);
@@ -231,9 +234,10 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     contexts.push(context);
     const trial = tryHypotheses(context);
     tried.push(...trial.tried);
+    const fitting = causesOf(trial.tried.filter((one) => isPossible(one, context)));
+    possible.push(...fitting);
     const [first, ...others] = bestAgreements(trial.accepted, context);
     if (first === undefined) continue;
-    const fitting = trial.fitting ?? causesOf(trial.accepted);
     const causes = causesOf([first, ...others]);
     if (causes.length > mostEqual) {
       const open = unexplained(
@@ -245,5 +249,5 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     }
     return { ...conclude([first, ...others], rows, context), fitting };
   }
-  return { contexts, tried };
+  return { contexts, tried, fitting: possible };
 }

@@ -36,7 +36,7 @@ export interface Diagnosis {
   readonly evidence: readonly string[];
   /** The nearest causes where none is named, the one that explains most first; else none. */
   readonly candidates: readonly DiagnosisCandidate[];
-  /** Names of all causes that the rows bear out, likelier and less likely ones; left out where none was tried. */
+  /** Names of all causes that would leave nothing but rounding of the rows, whatever speaks for them; left out where none was tried. */
   readonly fitting?: readonly string[];
 }
 
