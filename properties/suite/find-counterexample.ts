@@ -144,8 +144,8 @@ export async function findCounterexample(
   });
   if (first.isSlow) return violated(first, faultKind(first.statement), { cause: null, hint: null });
   const diagnosed = await attempt(drawn, true);
-  const diagnosis = diagnosed.status === 'violated' ? diagnosed.diagnosis : null;
-  const hint = diagnosed.status === 'violated' ? diagnosed.hint : null;
+  const { diagnosis, hint, fitting } =
+    diagnosed.status === 'violated' ? diagnosed : { diagnosis: null, hint: null, fitting: [] };
   const told = {
     cause: diagnosis === null ? null : causeWithPlace(diagnosis, drawn === lawCase),
     hint,
@@ -157,6 +157,7 @@ export async function findCounterexample(
     const kind = { id: 'not-deterministic', title: again, equivalents: [] };
     return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, told);
   }
-  const kind = await findKind({ law, lawCase, drawn, result, diagnosis }, kernel, promises);
+  const violation = { law, lawCase, drawn, result, diagnosis, fitting };
+  const kind = await findKind(violation, kernel, promises);
   return violated(result, kind, told);
 }

@@ -26,7 +26,7 @@ import { type ResolvedPromises, promisesOf } from './promises.js';
 import { runGradients, runKernel } from './run-kernel.js';
 
 /** The cause that a diagnosis of outputs or of gradients names. */
-export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents' | 'place'>;
+export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents' | 'place' | 'fitting'>;
 
 /** The result of a law on one case. */
 export type CaseResult =
@@ -45,6 +45,8 @@ export type CaseResult =
       readonly statement: string;
       /** Its cause by an audit; null where that finds none, or it was not asked for. */
       readonly diagnosis: FoundCause | null;
+      /** Names of the causes that an audit's rows bear out, whether it names one or not. */
+      readonly fitting: readonly string[];
       /**
        * The premise under which an audit would let it pass, in the audit's own words; null for none, or
        * if it was not asked for.
@@ -98,7 +100,9 @@ export async function runCase(
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
   let [diagnosis, hint]: [FoundCause | null, string | null] = [null, null];
+  let fitting: readonly string[] = [];
   const note = ({ diagnosis: found }: { readonly diagnosis: FoundCause | null }): void => {
+    if (fitting.length === 0) fitting = found?.fitting ?? [];
     if (found !== null && found.id !== 'unexplained') diagnosis = found;
   };
   const recorded = async <Run extends KernelRun>(ran: Promise<Run>): Promise<Run> => {
@@ -175,7 +179,8 @@ export async function runCase(
         if (diagnose && diagnosis === null)
           if (isGradientRun(run)) tools.judgeGradients(run);
           else tools.judge(run);
-      return { status: 'violated', statement, diagnosis, hint, fault: null, runs, isSlow: false };
+      const found = { statement, diagnosis, fitting, hint, runs };
+      return { status: 'violated', ...found, fault: null, isSlow: false };
     }
     if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };
     return { status: 'held', runs };
@@ -189,6 +194,7 @@ export async function runCase(
         statement: error.message,
         fault: error.message,
         diagnosis: null,
+        fitting: [],
         hint: null,
         runs,
         isSlow: error.isSlow,

@@ -77,6 +77,8 @@ interface FoundViolation {
   readonly result: Violated;
   /** The diagnosis by an audit of the case as it was drawn; null for none. */
   readonly diagnosis: Violated['diagnosis'];
+  /** Names of the causes that the audit's rows bear out. */
+  readonly fitting: readonly string[];
 }
 
 /** Ways in which kernels are wrong, the more special first. */
@@ -89,6 +91,19 @@ const mends = [
 /** The kind of a diagnosis. */
 function diagnosed(id: string): string {
   return `diagnosis ${id}`;
+}
+
+/**
+ * A kind that also has the causes as equivalents that an audit of the case as it was drawn bears out: a problem may fit several, of
+ * which other laws' problems single one out.
+ */
+function withFitting(
+  kind: ViolationKind,
+  { diagnosis, fitting }: Pick<FoundViolation, 'diagnosis' | 'fitting'>,
+): ViolationKind {
+  const named = diagnosis === null ? [] : [diagnosis.id, ...diagnosis.equivalents];
+  const ids = [...kind.equivalents, ...[...named, ...fitting].map(diagnosed)];
+  return { ...kind, equivalents: [...new Set(ids)].filter((id) => id !== kind.id) };
 }
 
 /** Diagnoses of errors on rows without keys. */
@@ -154,21 +169,36 @@ export async function findKind(
   kernel: AttentionKernel,
   promises: ResolvedPromises,
 ): Promise<ViolationKind> {
-  const { law, result, diagnosis } = found;
-  const { fault, statement } = result;
+  const { fault } = found.result;
   if (fault !== null) return faultKind(fault);
+  const kind = withFitting(await likeliestKind(found, kernel, promises), found);
+  const others: string[] = [];
+  // What an audit has diagnosed other laws may show by the same that has to be put right.
+  if (kind.id.startsWith(diagnosed('')))
+    for (const [id, mend] of mends)
+      if ((await kindByMend(found, kernel, promises, id, { mend })) !== null) others.push(id);
+  return { ...kind, equivalents: [...kind.equivalents, ...others] };
+}
+
+/** The kind of a violation by a kernel that computed. */
+async function likeliestKind(
+  found: FoundViolation,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+): Promise<ViolationKind> {
+  const { law, result, diagnosis } = found;
   const empty = await kindByMend(found, kernel, promises, 'rows-without-keys', {
     mend: rowsWithoutKeys,
     equivalents: emptyRowDiagnoses.map(diagnosed),
   });
   if (empty !== null) return empty;
   if (diagnosis !== null) {
-    const { id, sentence, equivalents } = diagnosis;
-    return { id: diagnosed(id), title: sentence, equivalents: equivalents.map(diagnosed) };
+    const { id, sentence } = diagnosis;
+    return { id: diagnosed(id), title: sentence, equivalents: [] };
   }
   for (const [id, mend] of mends) {
     const kind = await kindByMend(found, kernel, promises, id, { mend });
     if (kind !== null) return kind;
   }
-  return { id: `law ${law}`, title: statement, equivalents: [] };
+  return { id: `law ${law}`, title: result.statement, equivalents: [] };
 }

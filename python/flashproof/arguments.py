@@ -73,6 +73,8 @@ class RecurrentJudgingArguments(TypedDict, total=False):
     """How a recurrence is judged."""
 
     false_alarm_rate: float | None
+    rows: int | str | None
+    seed: int | None
     options: Sequence[str] | None
 
 

@@ -25,7 +25,7 @@ from .arguments import (
 from .arrays import Framework, check_tensors, from_array
 from .by_torch import pass_by_torch, pose_for_device
 from .dump import gather, temporary_folder, write_dump
-from .report import Report, parse_report
+from .report import Report, parse_report_in_python
 from .request import Request, answer_about, asserted, session
 from .safetensors import read
 from .server import RequestError, shared_server
@@ -82,6 +82,15 @@ def audit(
     return request.report_and_keep(keep)
 
 
+#: The probability of a false alarm of an audit that is told none.
+_FALSE_ALARM_RATE = 1e-9
+#: Pairs of a query and a key from which on a sample is judged first of what PyTorch doubts, without gradients and with them.
+_FEWEST_PAIRS = (2**19, 2**16)
+#: Rows of that sample, of all heads, and in the place of dK and dV keys; and its part of the probability of a false alarm.
+_SAMPLED = 256
+_RATE_OF_SAMPLE = 1e-3
+
+
 def verdict_on(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     """
     `audit` of Q, K, V, `out` and `lse` by name.
@@ -90,10 +99,40 @@ def verdict_on(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     """
     check_names("assert_attention", given, AuditArguments)
     check_gradients(given)
-    found = None if session.html is not None else pass_by_torch(outputs, given)
-    if isinstance(found, Report):
-        return found
+    by_torch = None if session.html is not None else pass_by_torch(outputs, given)
+    if isinstance(by_torch, Report):
+        return by_torch
+    doubted = 0 if by_torch is None else by_torch.doubted or 0
+    if doubted < _FEWEST_PAIRS["dout" in given]:
+        return _report(outputs, given)
+    rate = given.get("false_alarm_rate") or _FALSE_ALARM_RATE
+    found = _failure_of_sample(outputs, given, rate)
+    whole: AuditArguments = {**given, "false_alarm_rate": rate - rate * _RATE_OF_SAMPLE}
+    return _report(outputs, whole) if found is None else found
+
+
+def _report(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     return _request(outputs, given, "assert_attention", AuditArguments).report()
+
+
+def _failure_of_sample(
+    outputs: Mapping[str, Any], given: AuditArguments, rate: float
+) -> Report | None:
+    """
+    The report of a sample of the rows that fails, with a cause that is known.
+
+    None else: what a sample does not show, or not the cause of, the whole may. The whole takes several times as long to fail.
+    """
+    keys = ["--keys", str(_SAMPLED)] if "dout" in given else []
+    asked: AuditArguments = {**given, "rows": _SAMPLED, "options": keys}
+    try:
+        report = _report(outputs, {**asked, "false_alarm_rate": rate * _RATE_OF_SAMPLE})
+    except RequestError:
+        return None
+    if report.status != "FAIL" or report.cause in (None, "unexplained"):
+        return None
+    said = "A sample of the rows fails, and the others were not judged: the command below judges all of them."
+    return replace(report, text=f"{report.text.rstrip()}\n\n{said}\n")
 
 
 def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
@@ -102,9 +141,9 @@ def judge_and_keep(outputs: Mapping[str, Any], given: AuditArguments) -> Report:
     return report if report.passed else replace(report, command=keep_failure(outputs, given))
 
 
-def keep_failure(outputs: Mapping[str, Any], given: AuditArguments) -> str:
-    """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
-    return _request(outputs, given, "assert_attention", AuditArguments).keep_failure()
+def keep_failure(outputs: Mapping[str, Any], given: AuditArguments, call: int | None = None) -> str:
+    """Keep a problem that failed elsewhere in the session's folder, by its call's number; the command that audits it."""
+    return _request(outputs, given, "assert_attention", AuditArguments).keep_failure(call)
 
 
 def audit_on_device(
@@ -182,7 +221,8 @@ def audit_on_device(
     if verdict.report is None or verdict.decided_by == "device":
         text = f"{verdict.sentence}\n\n{where}{posed.beside}\n"
         return Report(verdict.passed, verdict.sentence, None, (), text, {}, decided_by="device")
-    report = parse_report(verdict.report.report, f"{said[-1].rstrip()}\n\n{where}\n", None)
+    text = f"{said[-1].rstrip()}\n\n{where}\n"
+    report = parse_report_in_python(verdict.report.report, text)
     return replace(report, passed=verdict.passed, sentence=verdict.sentence)
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .arguments import FEATURES, AuditArguments, settings_of
@@ -30,15 +31,24 @@ _PAIRS_FOR_THREADS = 2**22
 _BUSY = 1.5
 
 
-def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report | str:
+@dataclass(frozen=True)
+class Open:
+    """Why the command line has to judge, in a clause."""
+
+    reason: str
+    #: Pairs of a query and a key of a problem that PyTorch has judged, and that does not surely pass; None where it has not.
+    doubted: int | None = None
+
+
+def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report | Open:
     """
-    The report of outputs that surely pass; else why the command line has to judge them, in a clause.
+    The report of outputs that surely pass; else why the command line has to judge them.
 
     `outputs` has Q, K, V, `out` and `lse` by name. Nothing fails here, and nothing is refused: the command line says why.
     """
     torch = sys.modules.get("torch")
     if torch is None:
-        return "there is no PyTorch"
+        return Open("there is no PyTorch")
     given_tensors = {**outputs, **{one: given.get(one) for one in ("dout", "dq", "dk", "dv")}}
     tensors = {
         name: _shared_with_torch(torch, x) for name, x in given_tensors.items() if x is not None
@@ -46,7 +56,7 @@ def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report |
     features = {name: _shared_with_torch(torch, x) for name, x in feature_tensors(given).items()}
     reason = _why_other_arguments(given) or _why_other_tensors(torch, {**features, **tensors})
     if reason is not None:
-        return reason
+        return Open(reason)
     try:
         posed = pose_for_device({**tensors, **features}, given)
         reason = (
@@ -54,11 +64,14 @@ def pass_by_torch(outputs: Mapping[str, Any], given: AuditArguments) -> Report |
             or _why_too_long(posed.problem)
             or _why_other_arithmetic(torch)
         )
-        verdict = reason or _verdict(torch, posed, given)
+        if reason is not None:
+            return Open(reason)
+        verdict = _verdict(torch, posed, given)
     except ValueError as error:
-        return str(error)
+        return Open(str(error))
     if isinstance(verdict, str):
-        return verdict
+        q, k = posed.problem.q, posed.problem.k
+        return Open(verdict, q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2])
     text = f"{verdict.sentence}\n\nJudged on {verdict.device}, by PyTorch.{posed.beside}\n"
     return Report(True, verdict.sentence, None, (), text, {}, decided_by="device")
 

@@ -18,8 +18,9 @@ from typing import Any
 from .arguments import option_words, read_report
 from .arrays import Framework
 from .dump import Premises, premise_words, temporary_folder
-from .kernel_host import ALWAYS_GIVEN, RESULTS, Contract, Host, Kernel, KernelHost
-from .replays import replay_line, report_in_python, spoken
+from .kernel_host import RESULTS, Contract, Host, Kernel, KernelHost, promised_arguments
+from .replays import check_document_in_python, check_in_python, replay_line, spoken
+from .report import Told
 from .request import session
 from .server import Answer, RequestError, Server, shared_server
 from .wording import arguments_of, in_python, misfit, name_of, near
@@ -28,19 +29,16 @@ from .wording import arguments_of, in_python, misfit, name_of, near
 Promises = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(Told):
     """What a check found. True where every property holds."""
 
     passed: bool
     sentence: str
     #: The report as the command line prints it: what is violated, by the smallest problem that shows it, and how to try that again.
     text: str
-    #: The report of `--json`.
+    #: The report of `--json`, whose kernel is one of this process, and whose `replay` is a line of Python.
     json: Mapping[str, Any]
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     def result(self, law: str) -> str:
         """What came of a property: `holds`, `violated`, `untried`, …."""
@@ -145,6 +143,23 @@ def carry_out(
     return answer
 
 
+def _host_of(
+    kernel: Kernel,
+    backward: Callable[..., Any] | None,
+    framework: Framework,
+    contract: Contract,
+    promises: Promises | None,
+) -> KernelHost:
+    """What calls a kernel with what it promises to take."""
+    promised = promises if isinstance(promises, Mapping) else {}
+    implied: dict[str, Any] = {"causal": True} if promised.get("causal") == "only" else {}
+    families = list(promised.get("families") or ())
+    if len(families) == 1:
+        implied["family"] = families[0]
+    settings: dict[str, Any] = {"stops_at_misfit": True, "implied": implied}
+    return KernelHost(kernel, backward, framework, contract, **settings)
+
+
 def _carry_out_in_python(
     arguments: set[str],
     host: KernelHost,
@@ -153,9 +168,6 @@ def _carry_out_in_python(
     server: Server | None,
 ) -> Answer:
     """The same, whose refusals name `arguments`, and no file that its caller never saw."""
-    reason = misfit(host.kernel, ALWAYS_GIVEN[host.contract], complete=False)
-    if reason is not None:
-        raise TypeError(reason)
     with temporary_folder() as folder:
         try:
             return carry_out(host, folder, promises, words, server)
@@ -187,14 +199,15 @@ def check(
     Try the properties of attention or of a recurrence on a kernel, on random problems that break kernels, and simplify what
     violates them.
 
-    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays
-    of `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
-    `alibi_slopes`, `sink`, …). It returns the output, or output and LSE, and raises `Declined` or NotImplementedError for what
-    it does not take. With `contract="recurrent"` it is called as `kernel(q, k, v, family=…, scale=…, normalisation=…)`, with arrays
-    of [batch, tokens, heads, dim], with `g`, `beta`, `initial_state` and `cu_seqlens` where the problem has them, and returns the
-    output, or output and final state. `promises` are those of a file of promises (docs/reference/properties.md). Where they have
-    `gradients`, these come from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which returns dQ,
-    dK and dV, or a mapping by name.
+    The kernel is called in this process and thread as `kernel(q, k, v, scale=…, causal=…, window=…, softcap=…)`, with arrays of
+    `framework`, [batch, heads, seqlen, dim]; with the tensors of features that it promises besides (`mask`, `bias`,
+    `alibi_slopes`, `sink`, …). It may lack an argument that it does not promise to take, `softcap` for one. It returns the
+    output, or output and LSE, and raises `Declined` or NotImplementedError for what it does not take. With
+    `contract="recurrent"` it is called as `kernel(q, k, v, family=…, scale=…, normalisation=…)`, with arrays of [batch, tokens,
+    heads, dim], with `g`, `beta`, `initial_state` and `cu_seqlens` where the problem has them, and returns the output, or
+    output and final state. `promises` are those of a file of promises (docs/reference/properties.md). Where they have
+    `gradients`, these come from autograd (PyTorch), from `jax.vjp`, or from `backward(q, k, v, dout, scale=…, …)`, which
+    returns dQ, dK and dV, or a mapping by name.
     With `strict_premises` no failure is told other premises that it would pass by.
     `options` are further words of `flashproof check`. RequestError where no problem could be tried; TypeError, after the first
     problem, where the kernel cannot be called with its arguments.
@@ -204,13 +217,17 @@ def check(
         *contract_words(contract),
         *_command(premises, numbers, {"--property": laws, "--regime": regimes}),
     ]
+    if promises is None or isinstance(promises, Mapping):
+        reason = misfit(kernel, promised_arguments(contract, promises or {}), complete=False)
+        if reason is not None:
+            raise TypeError(reason)
     if strict_premises:
         words.append("--strict-premises")
     with temporary_folder() as folder:
         document = os.path.join(folder, "check.json")
         further = option_words(options, has_kernel=True)
         words += ["--json", document, "--save-dir", str(session.failures), *further]
-        host = KernelHost(kernel, backward, framework, contract, stops_at_misfit=True)
+        host = _host_of(kernel, backward, framework, contract, promises)
         answer = _carry_out_in_python(arguments_of(check, further), host, promises, words, server)
         report = read_report(document, "check", further)
     verdict = report["verdict"]
@@ -220,10 +237,10 @@ def check(
         "backward": (backward, None),
         "premises": (premises, None),
     }
-    text = report_in_python(
-        answer.stdout, report, name_of(kernel), replay_line(kernel, promises, again)
-    )
-    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, report)
+    line = replay_line(kernel, promises, again)
+    text = check_in_python(answer.stdout, report, name_of(kernel), line)
+    found = check_document_in_python(report, name_of(kernel), line)
+    return CheckReport(bool(verdict["pass"]), spoken(verdict["sentence"]), text, found)
 
 
 def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: Any) -> CheckReport:
@@ -235,15 +252,12 @@ def assert_kernel(kernel: Kernel, promises: Promises | None = None, **settings: 
     return report
 
 
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(Told):
     """What came of a problem that was saved. True where the kernel is right now."""
 
     passed: bool
     text: str
-
-    def __bool__(self) -> bool:
-        return self.passed
 
 
 def replay(
@@ -262,6 +276,6 @@ def replay(
         *_command(premises, {}, {}),
         *("--replay", os.fspath(path)),
     ]
-    host = KernelHost(kernel, backward, framework, contract, stops_at_misfit=True)
+    host = _host_of(kernel, backward, framework, contract, promises)
     answer = _carry_out_in_python(arguments_of(replay), host, promises, words, None)
     return Replay(answer.status == 0, spoken(answer.stdout))

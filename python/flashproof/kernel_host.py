@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from .arrays import Framework, from_array, to_array
 from .safetensors import Array, read, write
-from .wording import misfit
+from .wording import misfit, taken_names
 
 #: Whose laws are tried: softmax attention's, or those of a recurrence.
 Contract = Literal["attention", "recurrent"]
@@ -19,11 +20,22 @@ RESULTS: Mapping[Contract, tuple[str, str]] = {
     "recurrent": ("out", "final_state"),
 }
 
-#: The arguments that a kernel gets of every problem, by contract; others depend on what it promises.
-ALWAYS_GIVEN: Mapping[Contract, tuple[str, ...]] = {
-    "attention": ("q", "k", "v", "scale", "causal", "window", "softcap"),
-    "recurrent": ("q", "k", "v"),
-}
+#: The values of arguments that change nothing: a kernel that does not take the argument is called without.
+_NEUTRAL = {"causal": False, "window": None, "softcap": None, "normalisation": None}
+
+
+def promised_arguments(contract: Contract, promises: Mapping[str, Any]) -> list[str]:
+    """The arguments that a kernel has to take, by what it promises; docs/reference/properties.md has what it promises by default."""
+    if contract == "recurrent":
+        return ["q", "k", "v"]
+    is_promised = {
+        "scale": promises.get("scales") != ["default"],
+        "causal": promises.get("causal", True) is True,
+        "window": promises.get("window", True),
+        "softcap": promises.get("softcap", False),
+    }
+    return ["q", "k", "v", *(name for name, is_one in is_promised.items() if is_one)]
+
 
 #: A kernel: `kernel(q, k, v, *, scale, causal, window, softcap, **features)` gives the output, or the output and the LSE. A recurrence:
 #: `kernel(q, k, v, *, family, scale, normalisation, **features)` gives the output, or the output and the final state.
@@ -54,6 +66,8 @@ class KernelHost:
     #: Whether a kernel that cannot be called with the arguments of a problem is called no more: `misfits` says why then.
     stops_at_misfit: bool = False
     misfits: list[str] = field(default_factory=list)
+    #: Arguments with the value that every problem of its promises has: `{"causal": True}` of a kernel that is causal only.
+    implied: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry a request of the process protocol out; the answer to it. Never raises what the kernel raises."""
@@ -91,15 +105,13 @@ class KernelHost:
         seeds = {name: tensors.pop(f"d{name}", None) for name in results}
         if "final_state" in tensors:
             raise ValueError("a problem has no final state")
-        self._require_fit(self.kernel, {**tensors, **beside})
+        given = self._taken_of(self.kernel, tensors, beside)
+        self._require_fit(self.kernel, {**tensors, **given})
+        if self.backward is not None and wanted:
+            return self._by_backward(tensors, beside, seeds)
+        beside = given
         if not wanted:
             return _named(self.kernel(**tensors, **beside), results)
-        if self.backward is not None:
-            found = _named(self.kernel(**tensors, **beside), results)
-            given = {f"d{name}": seed for name, seed in seeds.items() if seed is not None}
-            self._require_fit(self.backward, {**given, **tensors, **beside})
-            grads = self.backward(**given, **tensors, **beside)
-            return {**found, **_named(grads, ("dq", "dk", "dv"))}
         if self.framework == "torch":
             return self._by_autograd(tensors, beside, seeds, wanted)
         if self.framework == "jax":
@@ -107,6 +119,37 @@ class KernelHost:
         raise NotImplementedError(
             "gradients of a NumPy kernel: give backward=, which returns dq, dk and dv"
         )
+
+    def _taken_of(
+        self, function: Callable[..., Any], tensors: Mapping[str, Any], beside: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The settings that a function is called with: all but those that it does not take, and that change nothing for it."""
+        found = taken_names(function)
+        if found is None or found[1]:
+            return dict(beside)
+
+        def is_usual(name: str, value: Any) -> bool:
+            if name == "scale" and "q" in tensors and value is not None:
+                return math.isclose(value, tensors["q"].shape[-1] ** -0.5, rel_tol=1e-6)
+            return any(name in of and value == of[name] for of in (self.implied, _NEUTRAL))
+
+        return {
+            name: value
+            for name, value in beside.items()
+            if name in found[0] or not is_usual(name, value)
+        }
+
+    def _by_backward(
+        self, tensors: dict[str, Any], beside: Mapping[str, Any], seeds: Mapping[str, Any]
+    ) -> dict[str, Array]:
+        """Results and the gradients that `backward` gives for them."""
+        assert self.backward is not None
+        made = self.kernel(**tensors, **self._taken_of(self.kernel, tensors, beside))
+        given = {f"d{name}": seed for name, seed in seeds.items() if seed is not None}
+        given |= {**tensors, **self._taken_of(self.backward, tensors, beside)}
+        self._require_fit(self.backward, given)
+        grads = _named(self.backward(**given), ("dq", "dk", "dv"))
+        return {**_named(made, RESULTS[self.contract]), **grads}
 
     def _require_fit(self, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
         reason = misfit(function, given) if self.stops_at_misfit else None

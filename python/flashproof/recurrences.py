@@ -111,8 +111,8 @@ def audit_recurrent(
       [sequences, heads, head dim, state dim].
     - How the kernel computes: `premises`, `"recurrent"`, `"chunked"`, `"fla"`, or `{"form": "chunked", "chunk": 64}`; those of any
       correct kernel by default.
-    - How it is judged: `false_alarm_rate`; `options` are further words of `flashproof audit`. With `keep` the file of the problem
-      is kept there.
+    - How it is judged: `false_alarm_rate`; `rows`, a sample of so many tokens, drawn by `seed`; `options` are further words of
+      `flashproof audit`. With `keep` the file of the problem is kept there.
 
     Returns the report. RequestError for what cannot be judged, with one line that says why.
     """
@@ -122,14 +122,14 @@ def audit_recurrent(
     return request.report_and_keep(keep)
 
 
-def judge_recurrent_and_keep(given: Mapping[str, Any]) -> Report:
-    """`audit_recurrent` of arguments by name, which keeps a problem that fails in the session's folder."""
-    return _request_by_name(given).report_or_keep()
+def recurrent_verdict_on(given: Mapping[str, Any]) -> Report:
+    """`audit_recurrent` of arguments by name."""
+    return _request_by_name(given).report()
 
 
-def keep_recurrent_failure(given: Mapping[str, Any]) -> str:
-    """Keep a problem that failed elsewhere in the session's folder; the command that audits it."""
-    return _request_by_name(given).keep_failure()
+def keep_recurrent_failure(given: Mapping[str, Any], call: int | None = None) -> str:
+    """Keep a problem that failed elsewhere in the session's folder, by its call's number; the command that audits it."""
+    return _request_by_name(given).keep_failure(call)
 
 
 def _request_by_name(given: Mapping[str, Any]) -> Request:
@@ -157,4 +157,4 @@ def assert_recurrent(
     """
     __tracebackhide__ = True
     named = {"q": q, "k": k, "v": v, "out": out, "final_state": final_state, "family": family}
-    return asserted(judge_recurrent_and_keep({**named, **given}))
+    return asserted(_request_by_name({**named, **given}).report_or_keep())

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .wording import document_in_python, report_in_python
+
 #: What share of the squared error a cause has to explain to be told as the nearest where none fits.
 _NEAR = 0.9
 
@@ -36,8 +38,26 @@ class Finding:
     quantity: str
 
 
-@dataclass(frozen=True)
-class Report:
+class Told:
+    """What was found: true where it passes, printed as its text, and shown as what it found in short."""
+
+    passed: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return self.text.rstrip()
+
+    def __repr__(self) -> str:
+        # The first sentences, which lines of a report end in their middle.
+        said = " ".join(self.text.partition("\n\n")[0].split())
+        return f"<{type(self).__name__}: {said}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Told):
     """The verdict of an audit. True where the kernel passes."""
 
     passed: bool
@@ -46,7 +66,7 @@ class Report:
     #: The name of the cause: `unexplained`, or one of docs/guide/auditing.md; None where nothing was found.
     cause: str | None
     findings: tuple[Finding, ...]
-    #: The report as the command line prints it.
+    #: The report as the command line prints it, with arguments in the place of options.
     text: str
     #: The report of `--json` (its schema is report.schema.json of the npm package); empty where the device decided.
     json: Mapping[str, Any]
@@ -54,9 +74,6 @@ class Report:
     command: str | None = None
     #: Who gave the verdict: `flashproof audit`, or PyTorch on the device that the tensors lie on, which gives passes alone.
     decided_by: Literal["command line", "device"] = "command line"
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     @property
     def nearest(self) -> str | None:
@@ -88,3 +105,9 @@ def parse_report(document: Mapping[str, Any], text: str, command: str | None) ->
         json=document,
         command=command,
     )
+
+
+def parse_report_in_python(document: Mapping[str, Any], text: str) -> Report:
+    """The same of a problem that came as arguments: its words name these, and no options."""
+    verdict = document_in_python(document["verdict"])
+    return parse_report({**document, "verdict": verdict}, report_in_python(text), None)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from .arguments import KeptAuditArguments, KeptRecurrentArguments, read_report
 from .dump import temporary_folder, write_dump
-from .report import Report, parse_report
+from .report import Report, parse_report_in_python
 from .safetensors import Array
 from .server import Answer, RequestError, shared_server
-from .wording import arguments_of, in_python, with_premises
+from .wording import arguments_of, in_python
 
 
 @dataclass
@@ -75,9 +75,8 @@ class Request:
                 if str(error) != "":
                     raise
                 said = ""
-            report = parse_report(
-                read_report(document, "audit", self.options), with_premises(said), None
-            )
+            found = read_report(document, "audit", self.options)
+            report = parse_report_in_python(found, said)
         # Whatever was given was to count: no pass without it.
         warnings = report.json["warnings"]
         if warnings:
@@ -96,12 +95,16 @@ class Request:
         report = self.report()
         return report if report.passed else replace(report, command=self.keep_failure())
 
-    def keep_failure(self) -> str:
-        """Keep the problem in the session's folder; the command that judges it again."""
+    def keep_failure(self, call: int | None = None) -> str:
+        """
+        Keep the problem in the session's folder; the command that judges it again.
+
+        `call` is the number of the judged call that failed, by which the file is named.
+        """
         # Of several processes, as those of one training, each has files of its own.
         session.failures.mkdir(parents=True, exist_ok=True)
         while True:
-            path = self._unused(session.failures, ".safetensors")
+            path = self._unused(session.failures, ".safetensors", call)
             try:
                 path.touch(exist_ok=False)
             except FileExistsError:
@@ -115,14 +118,16 @@ class Request:
         words = [*self.words, *self.options]
         return shlex.join(["python", "-m", "flashproof", "audit", str(path), *words])
 
-    def _unused(self, folder: Path, suffix: str) -> Path:
-        """The path of a file that is not there yet."""
+    def _unused(self, folder: Path, suffix: str, call: int | None = None) -> Path:
+        """The path of a file that is not there yet, numbered as the call that it is of where that has a number."""
         stem = (
             "".join(one if one.isalnum() or one in "-_." else "-" for one in session.test)[-120:]
             or self.kind
         )
         for number in itertools.count(1):
-            path = folder / f"{stem}-{number}{suffix}"
+            again = f"-{number}" if call is None or number > 1 else ""
+            of_call = "" if call is None else f"-call-{call}"
+            path = folder / f"{stem}{of_call}{again}{suffix}"
             if not path.exists():
                 return path
         raise AssertionError

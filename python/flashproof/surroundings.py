@@ -19,26 +19,25 @@ from .arrays import Framework
 from .checks import carry_out
 from .dump import gather, temporary_folder, write_dump
 from .kernel_host import Kernel, KernelHost
+from .replays import of_this_process
+from .report import Told
 from .server import RequestError, Server
-from .wording import arguments_of, in_python
+from .wording import arguments_of, in_python, name_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@dataclass(frozen=True)
-class InvarianceReport:
+@dataclass(frozen=True, repr=False)
+class InvarianceReport(Told):
     """What a search found. True where nothing that was tried changed a bit."""
 
     passed: bool
     sentence: str
-    #: The report as the command line prints it.
+    #: The report as the command line prints it, whose kernel is one of this process.
     text: str
     #: The report of `--json` (its schema is invariance.schema.json of the npm package).
     json: Mapping[str, Any]
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     def result(self, dimension: str) -> str:
         """What came of a dimension: `invariant` over what was tried, `differs`, `fails` or `untried`."""
@@ -114,4 +113,6 @@ def invariance(
             ) from None
         report = read_report(document, "invariance", further)
     verdict = report["verdict"]
-    return InvarianceReport(bool(verdict["pass"]), verdict["sentence"], answer.stdout, report)
+    text = of_this_process(answer.stdout, name_of(kernel))
+    report["kernel"]["command"] = name_of(kernel)
+    return InvarianceReport(bool(verdict["pass"]), verdict["sentence"], text, report)

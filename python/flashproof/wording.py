@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 #: The command that lists the properties of a contract.
@@ -15,6 +15,10 @@ _ARGUMENTS = {"property": "laws", "regime": "regimes", "dimension": "dimensions"
 #: Options that are premises, with what they declare.
 _VALUE = r"\w+=[\w/+-]+(?:\.\d[\w+-]*)?"
 _PREMISES = re.compile(rf"--(premise|gradient-premise)\s+({_VALUE}(?:,{_VALUE})*)")
+#: Options with a word behind them that is one of an argument's.
+_LAYOUTS = re.compile(r"--(layout|state-layout)\s+([bhst]{2,3}d|kv|vk)\b")
+#: What a report says of an option that no argument stands for.
+_FULL = re.compile(r"--full(?=\s+prints\b)")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -29,9 +33,19 @@ def _premises(match: re.Match[str]) -> str:
     return f"{match[1].replace('-', '_')}s={pairs!r}"
 
 
-def with_premises(text: str) -> str:
-    """A report with premises as Python takes them: `premises={'scores': 'bf16'}` for `--premise scores=bf16`."""
-    return _PREMISES.sub(_premises, text)
+def report_in_python(text: str) -> str:
+    """A report, or a part of it, with arguments in the place of options: `premises={'scores': 'bf16'}` for `--premise scores=bf16`."""
+    text = _LAYOUTS.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"', text)
+    return _FULL.sub('options=["--full"]', _PREMISES.sub(_premises, text))
+
+
+def document_in_python(part: Any, told: Callable[[str], str] = report_in_python) -> Any:
+    """A document, or a part of one, whose texts say what `told` makes of them."""
+    if isinstance(part, str):
+        return told(part)
+    if isinstance(part, Mapping):
+        return {name: document_in_python(one, told) for name, one in part.items()}
+    return [document_in_python(one, told) for one in part] if isinstance(part, list) else part
 
 
 def _arguments_for(option: str) -> tuple[str, ...]:
@@ -51,7 +65,7 @@ def in_python(said: str, arguments: Iterable[str]) -> str:
         name = next((one for one in _arguments_for(match[0]) if one in known), None)
         return match[0] if name is None else f"{name}="
 
-    return _OPTION.sub(argument, with_premises(said))
+    return _OPTION.sub(argument, report_in_python(said))
 
 
 def arguments_of(
@@ -73,6 +87,20 @@ def name_of(kernel: Any) -> str:
     return name if name.isidentifier() else "kernel"
 
 
+def taken_names(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool] | None:
+    """The parameters of a function that may be given by name, and whether it takes any other; None where nobody can tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_name = {
+        one.name: one
+        for one in parameters
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    }
+    return by_name, any(one.kind is one.VAR_KEYWORD for one in parameters)
+
+
 def misfit(
     kernel: Callable[..., Any], given: Iterable[str], *, complete: bool = True
 ) -> str | None:
@@ -83,16 +111,10 @@ def misfit(
     """
     inputs = ("q", "k", "v")
     given = [*inputs, *(name for name in given if name not in inputs)]
-    try:
-        parameters = inspect.signature(kernel).parameters.values()
-    except (TypeError, ValueError):
+    found = taken_names(kernel)
+    if found is None:
         return None
-    by_name = {
-        one.name: one
-        for one in parameters
-        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-    }
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    by_name, takes_any = found
     called = f"it is called by name with {', '.join(given)}"
     free = [name for name in by_name if name not in given]
     for name in given:

@@ -1,9 +1,13 @@
-"""Which tests of PyTorch's device judge are run: none where there is no PyTorch, which is said; else all of them, or, with
-``DEVICE_TESTS=first``, the first case of each.
+"""Where tests keep what fails, and which tests of PyTorch's device judge are run: none where there is no PyTorch, which is
+said; else all of them, or, with ``DEVICE_TESTS=first``, the first case of each.
 """
 
 import os
 from importlib.util import find_spec
+
+import pytest
+
+from flashproof.request import session
 
 HAS_TORCH = find_spec("torch") is not None
 
@@ -26,3 +30,11 @@ def pytest_collection_modifyitems(config, items):
         seen.add(function)
     items[:] = chosen
     config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path):
+    """The folder of problems that fail, one for each test."""
+    before, session.failures = session.failures, tmp_path / "failures"
+    yield session.failures
+    session.failures = before

@@ -8,17 +8,9 @@ import pytest
 from reference import attention, problem
 
 from flashproof import Array, RequestError, assert_attention, audit, tolerance
-from flashproof.request import session
 from flashproof.safetensors import read, write
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
@@ -113,6 +105,19 @@ def test_what_cannot_be_judged_is_one_line():
         audit(q.astype(np.complex64), k, v, out)
     with pytest.raises(ValueError, match="layout is 'hbsd'"):
         audit(q, k, v, out, layout="hbsd")
+
+
+def test_reports_name_arguments_in_the_place_of_options():
+    q, k, v = (
+        np.random.default_rng(i).standard_normal((1, 6, 6, 16), np.float32) for i in range(3)
+    )
+    out, _ = attention(*(x.swapaxes(1, 2) for x in (q, k, v)))
+    report = audit(q, k, v, out.swapaxes(1, 2))
+    said = [report.sentence, report.json["verdict"]["sentence"], " ".join(report.text.split())]
+    assert all('(layout="bshd")' in one for one in said)
+    assert 'options=["--full"] prints' in said[2] and "--full prints" not in said[2]
+    with pytest.raises(ValueError, match=r'pass the matching tensor, or layout="bshd"$'):
+        audit(q, k, v, out[:, :, :5])
     for function in (audit, assert_attention):
         with pytest.raises(TypeError, match="unexpected keyword argument 'casual'; it takes"):
             function(q, k, v, out, casual=True)

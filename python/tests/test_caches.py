@@ -5,17 +5,9 @@ import numpy as np
 import pytest
 
 from flashproof import RequestError, assert_cache_write, audit_cache_write
-from flashproof.request import session
 
 TOKENS, HEADS, DIM, BLOCKS, BLOCK = 5, 4, 32, 3, 8
 SLOTS = np.array([8, 9, 2, -1, 17], np.int64)
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def tokens():

@@ -1,4 +1,5 @@
 import inspect
+import json
 import re
 import tempfile
 
@@ -9,7 +10,6 @@ from reference import attention, masked_scores
 import flashproof
 import flashproof.pytest
 from flashproof.pytest_plugin import Flashproof
-from flashproof.request import session
 
 PROMISES = {
     "formats": ["fp32", "bf16"],
@@ -18,13 +18,6 @@ PROMISES = {
     "laws": {"query-order": "bound", "weights-sum-to-one": "bound"},
 }
 SOME = ["within-bound", "masked-keys", "score-shift"]
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def test_a_correct_kernel_holds_the_properties():
@@ -130,10 +123,15 @@ def test_a_report_speaks_of_the_kernel_and_of_no_process():
     assert not report.passed
     for hidden in ("relay.py", "--exec", "--replay", "promises.json", "/dev/shm"):
         assert hidden not in report.text, hidden
+        assert hidden not in json.dumps(report.json), hidden
     assert "\nKernel  wrong\n" in report.text
-    # The one line works as it stands.
+    # The one line works as it stands, and what it gives is printed as a report, not as its fields.
     (line,) = re.findall(r"^  Replay    (.*)$", report.text, re.MULTILINE)
-    assert not eval(line)
+    again = eval(line)
+    assert not again and str(again).startswith("FAIL: within-bound")
+    assert repr(again).startswith("<Replay: FAIL: within-bound") and "\n" not in repr(again)
+    assert repr(report) == f"<CheckReport: {report.sentence}>" and f"{report}\n" == report.text
+    assert [one["violation"]["replay"] for one in report.json["properties"]] == [[line]]
 
 
 def takes_too_little(q, k, v, *, scale, causal):
@@ -175,6 +173,34 @@ def test_a_kernel_that_cannot_be_called_is_told_so_at_once(kernel, error):
         flashproof.check(counted, promises, laws=SOME, runs=8, seed=1)
     assert "\n" not in str(caught.value)
     assert all("bias" not in given for given in calls)
+
+
+def plain(q, k, v):
+    return attention(q, k, v)
+
+
+def scaled(q, k, v, scale):
+    return attention(q, k, v, scale=scale)
+
+
+def causal(q, k, v, *, scale, window):
+    return attention(q, k, v, scale=scale, causal=True, window=window)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "promises"),
+    [
+        (plain, {"causal": False, "window": False, "scales": ["default"]}),
+        (scaled, {"causal": False, "window": False}),
+        (causal, {"causal": "only"}),
+    ],
+)
+def test_a_kernel_is_called_with_what_it_promises_to_take(kernel, promises):
+    settings = {"laws": SOME, "runs": 6, "seed": 1}
+    report = flashproof.check(kernel, {"formats": ["fp32"], **promises}, **settings)
+    assert report.passed, report.text
+    with pytest.raises(TypeError, match=r"takes no argument 'softcap'"):
+        flashproof.check(kernel, {"formats": ["fp32"], **promises, "softcap": True}, **settings)
 
 
 @pytest.mark.parametrize(

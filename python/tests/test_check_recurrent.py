@@ -6,17 +6,9 @@ from test_recurrent import recurrence
 
 import flashproof
 import flashproof.pytest
-from flashproof.request import session
 
 PROMISES = {"families": ["linear", "gated-delta"], "formats": ["fp32"], "packed": False}
 SOME = ["within-bound", "zero-strength", "handed-over-state"]
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def kernel(q, k, v, *, family, scale, normalisation, **features):

@@ -9,14 +9,6 @@ from reference import problem
 
 import flashproof
 from flashproof import audit
-from flashproof.request import session
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield
-    session.failures = before
 
 
 def gated_delta_rule(q, k, v, g, beta, initial_state):

@@ -1,48 +1,34 @@
 """Kernels of attention of other libraries, judged call by call."""
 
+import functools
 import sys
-from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from judged_inputs import normal, stand_ins  # noqa: E402
+
 import flashproof.torch as judging  # noqa: E402
-from flashproof.request import session  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 
-STAND_INS = Path(__file__).parent / "stand_ins"
 PACKAGES = (
     *("flash_attn", "flash_attn_interface", "transformer_engine", "flashinfer", "xformers"),
     *("vllm", "sgl_kernel"),
 )
 
 
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
 @pytest.fixture
 def libraries(monkeypatch):
     """The packages that stand in for libraries of kernels, none of them imported, and nothing of them afterwards."""
     own = (*PACKAGES, "plain_attention")
-    loaded = {x: one for x, one in sys.modules.items() if x.partition(".")[0] in own}
-    for name in loaded:
-        del sys.modules[name]
-    monkeypatch.syspath_prepend(str(STAND_INS))
-    import plain_attention
+    with stand_ins(monkeypatch, own):
+        import plain_attention
 
-    yield plain_attention.Faults
-    for name in [x for x in sys.modules if x.partition(".")[0] in own]:
-        del sys.modules[name]
-    sys.modules.update(loaded)
+        yield plain_attention.Faults
 
 
-def draw(*shape, seed=0, dtype=torch.bfloat16):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+draw = functools.partial(normal, dtype=torch.bfloat16)
 
 
 def qkv(rows=20, keys=32, heads=4, kv_heads=2, dim=16, batch=2):

@@ -10,9 +10,8 @@ import pytest
 
 import flashproof
 from flashproof.__main__ import main
-from flashproof.judging import audit_call, case, large
+from flashproof.judging import Shape, audit_call, case, large
 from flashproof.judging.replies import Fault, results_of
-from flashproof.request import session
 from flashproof.server import RequestError
 
 FOLDER = Path(__file__).with_name("candidates")
@@ -27,11 +26,17 @@ BUDGET = flashproof.Budget(problems=1, seconds=1200, call_seconds=60, load_secon
 GIVEN = {**CONTRACT, "output": "preallocated"}
 
 
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
+def test_a_large_problem_is_the_same_however_many_threads_draw_it(monkeypatch):
+    contract = flashproof.KernelContract.of({"formats": ["fp16"]})
+    shape = Shape(6, 7, 8, 3, 2)
+    drawn = []
+    for cores in (1, 8):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        drawn.append(large.draw(shape, contract, 5, 0))
+    assert drawn[0] == drawn[1] != large.draw(shape, contract, 6, 0)
+    tensors, _, _ = drawn[0]
+    parts = [x.data[at : at + 96] for x in tensors.values() for at in (0, len(x.data) // 3)]
+    assert len(set(parts)) == len(parts)
 
 
 def candidate(name, file="cheats.py"):

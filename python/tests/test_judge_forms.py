@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import flashproof
-from flashproof.request import session
 
 CORRECT = (Path(__file__).with_name("candidates") / "correct.py").read_text()
 # Whatever else runs on the machine.
@@ -19,13 +18,6 @@ SMALL = {
     "properties": ["within-bound"],
     "largest": {"queries": 20, "keys": 20, "dim": 8},
 }
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield
-    session.failures = before
 
 
 def written(folder, name, text):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import flashproof
-from flashproof.request import session
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -28,13 +27,6 @@ WIDE = {
     "shapes": [{"queries": 512, "keys": 512, "dim": 1024, "heads": 32, "batch": 4}],
     "largest": {"queries": 600, "keys": 600, "dim": 64},
 }
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield
-    session.failures = before
 
 
 def judged(name, contract, seed=7):

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import flashproof
-from flashproof.request import session
 
 torch = pytest.importorskip("torch")
 
@@ -52,13 +51,6 @@ DEVICES = [
     "cpu",
     pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
 ]
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield
-    session.failures = before
 
 
 @pytest.mark.parametrize("device", DEVICES)

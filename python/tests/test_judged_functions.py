@@ -8,24 +8,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from judged_inputs import normal as draw  # noqa: E402
+
 import flashproof.torch as judging  # noqa: E402
 from flashproof.audits import keep_failure  # noqa: E402
-from flashproof.request import Request, session  # noqa: E402
+from flashproof.request import Request  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 from flashproof.torch.sampling import Sampling  # noqa: E402
 
 attend = torch.nn.functional.scaled_dot_product_attention
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
-def draw(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def qkv(rows=20, keys=20, **given):
@@ -49,6 +40,32 @@ def strange(queries, keys, values, look_back):
 
 
 KERNEL = {"layout": "bshd", "ignore": ["num_warps", "factor"]}
+
+
+def causal_by_itself(q, k, v):
+    return attend(q, k, v, is_causal=True)
+
+
+@pytest.mark.parametrize("declared", [{}, {"causal": True}, {"causal": False}])
+def test_a_function_that_nothing_calls_causal_may_be_declared_so(declared):
+    kernel = judging.Kernel(causal_by_itself, **declared)
+    with judging.judged_attention(functions=[kernel], on_fail="report") as judged:
+        causal_by_itself(*qkv())
+    assert judged.passed == declared.get("causal", False), judged.text
+    assert ("Kernel(causal_by_itself, causal=True)" in judged.text) == (declared == {})
+
+
+def test_a_function_that_no_module_holds_is_said_to_be_unseen():
+    held = [causal_by_itself]
+    with (
+        pytest.warns(
+            judging.NotJudgedWarning, match="causal_by_itself: no call was seen; what a c"
+        ),
+        judging.judged_attention(functions=held) as judged,
+    ):
+        held[0](*(x.transpose(1, 2) for x in qkv()))
+    # What it calls of PyTorch is judged as that.
+    assert judged.passed and judged.judged == 1 and "no call was seen" in judged.text
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.02])
@@ -331,8 +348,8 @@ def test_no_more_than_a_few_problems_are_kept_of_a_loop(kept):
 def test_a_file_that_another_process_has_just_begun_is_left_alone(kept, monkeypatch):
     found = Request._unused
 
-    def raced(self, folder, suffix):
-        path = found(self, folder, suffix)
+    def raced(self, folder, suffix, call=None):
+        path = found(self, folder, suffix, call)
         if not any(folder.iterdir()):
             path.write_text("another process's")
         return path

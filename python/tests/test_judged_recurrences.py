@@ -2,16 +2,16 @@
 
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-import flashproof  # noqa: E402
-from flashproof.request import session  # noqa: E402
+from judged_inputs import normal as draw  # noqa: E402
+from judged_inputs import stand_ins  # noqa: E402
 
-STAND_INS = Path(__file__).parent / "stand_ins"
+import flashproof  # noqa: E402
+
 BATCH, TOKENS, HEADS, DIM = 2, 24, 2, 8
 WRITES = {
     "chunk_gla": ("gla", {"g": "dim"}),
@@ -29,34 +29,17 @@ WRITES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
 @pytest.fixture
 def fla(monkeypatch):
     """The packages that stand in for fla and mamba_ssm, and nothing of them afterwards."""
     packages = ("fla", "mamba_ssm")
-    loaded = {x: one for x, one in sys.modules.items() if x.partition(".")[0] in packages}
-    for name in loaded:
-        del sys.modules[name]
-    monkeypatch.syspath_prepend(str(STAND_INS))
-    import fla.layer
-    import fla.ops
-    from fla.ops.recurrence import Faults
+    with stand_ins(monkeypatch, packages):
+        import fla.layer
+        import fla.ops
+        from fla.ops.recurrence import Faults
 
-    Faults.output = Faults.gradient = 1.0
-    yield fla
-    for name in [x for x in sys.modules if x.partition(".")[0] in packages]:
-        del sys.modules[name]
-    sys.modules.update(loaded)
-
-
-def draw(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+        Faults.output = Faults.gradient = 1.0
+        yield fla
 
 
 def problem(beside=(), dtype=torch.float32, grad=False):
@@ -399,3 +382,56 @@ def test_a_step_of_mamba_2_is_judged_with_the_state_that_it_leaves(fla):
         with flashproof.judged_recurrent(on_fail="report") as judged:
             steps.selective_state_update(state, **loose, dt_softplus=True)
     assert judged.calls[0].not_judged.startswith("dt differs within a head, which is Mamba-1's")
+
+
+def test_one_call_of_each_so_many_is_judged_and_a_loop_goes_on(fla, capsys, kept):
+    with flashproof.judged_recurrent(every=10) as judged:
+        for step in range(40):
+            fla.ops.recurrence.Faults.output = 1.0 if step < 10 else 1.02
+            fla.ops.chunk_gated_delta_rule(**gated())
+    assert (judged.judged, judged.left_out, len(judged.failures)) == (4, 36, 3), judged.text
+    said = capsys.readouterr().err
+    # Each failure as it comes, and all of them at the end, with files that are numbered as the calls.
+    assert said.count("flashproof:\ncall ") == 3
+    assert said.count("flashproof: FAIL: 3 of 4 judged calls of recurrences fail.") == 1
+    assert "Calls: 40 seen, 4 judged, 1 passed, 3 failed, 0 accepted as known, " in judged.summary
+    assert "s of it what failed" in judged.summary and judged.summary in said
+    names = sorted(path.stem.rpartition("-call-")[2] for path in kept.iterdir())
+    assert names == [str(one.number) for one in judged.failures] == ["2", "3", "4"]
+
+
+def test_gradients_of_a_loop_that_fail_are_told_as_they_come(fla, capsys):
+    fla.ops.recurrence.Faults.gradient = 1.02
+    with flashproof.judged_recurrent(every=1) as judged:
+        out, _ = fla.ops.chunk_gated_delta_rule(**gated(grad=True))
+        assert capsys.readouterr().err == ""
+        out.square().sum().backward()
+        assert "flashproof:\ncall 1, " in capsys.readouterr().err
+    assert judged.calls[0].report.passed and not judged.passed
+
+
+def test_a_sample_of_the_tokens_is_said_to_be_one(fla):
+    with flashproof.judged_recurrent(rows=8, seed=3) as judged:
+        fla.ops.chunk_gated_delta_rule(**gated())
+    assert judged.passed and "sampled" in judged.calls[0].report.sentence
+    assert "in a sample of 8 rows of each at most." in judged.text
+
+
+def test_whatever_becomes_of_the_judge_a_loop_goes_on(fla, monkeypatch):
+    from flashproof.torch import judged_recurrences
+
+    def broken(*args):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(judged_recurrences, "recurrent_verdict_on", broken)
+    with flashproof.judged_recurrent(every=2) as judged:
+        for _ in range(6):
+            fla.ops.chunk_gated_delta_rule(**gated())
+    assert judged.judged == 0 and "judging it failed: MemoryError: no room" in judged.text
+    with pytest.raises(MemoryError), flashproof.judged_recurrent():
+        fla.ops.chunk_gated_delta_rule(**gated())
+
+
+def test_weaknesses_are_accepted_by_known_names_alone():
+    with pytest.raises(ValueError, match=r"known has 'none'; it takes torch-cpu-narrow-sums"):
+        flashproof.judged_recurrent(known=["none"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from flashproof import RequestError, assert_recurrent, audit_recurrent, judged_recurrent
-from flashproof.request import session
 from flashproof.safetensors import read
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -21,13 +20,6 @@ FAMILIES = {
     "kda": ("dim", True),
 }
 BATCH, TOKENS, HEADS, DIM = 2, 40, 2, 16
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
 
 
 def problem(family, dtype=np.float32, batch=BATCH, tokens=TOKENS, seed=0):

@@ -8,22 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from judged_inputs import normal  # noqa: E402
+
+import flashproof  # noqa: E402
 import flashproof.torch as judging  # noqa: E402
-from flashproof.request import session  # noqa: E402
 from flashproof.torch import calls  # noqa: E402
 
 attend = torch.nn.functional.scaled_dot_product_attention
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path):
-    before, session.failures = session.failures, tmp_path / "failures"
-    yield session.failures
-    session.failures = before
-
-
-def normal(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def tensors(q=(2, 4, 20, 16), k=(2, 4, 30, 16), dtype=torch.float32):
@@ -148,9 +139,35 @@ def test_failures_are_listed_with_their_places_and_commands(kept):
     assert text.startswith("FAIL: 2 of 2 judged calls of attention fail.")
     assert "call 2, blocks.1 (Attention), " in text and "test_torch.py:" in text
     commands = [line[7:] for line in text.splitlines() if line.startswith("Again: ")]
-    assert len(commands) == 2 == len(list(kept.iterdir()))
+    # A file is numbered as its call.
+    files = sorted(path.name for path in kept.iterdir())
+    assert [name.rpartition("-call-")[2] for name in files] == ["1.safetensors", "2.safetensors"]
+    assert [name in command for name, command in zip(files, commands)] == [True, True]
     again = subprocess.run([sys.executable, *commands[1].split()[1:]], capture_output=True)
     assert again.returncode == 1 and again.stdout.startswith(b"FAIL: ")
+
+
+def test_a_large_call_fails_by_a_sample_with_its_cause_and_else_as_a_whole(kept):
+    q, k, v = (normal(1, 8, 256, 16, seed=i, dtype=torch.bfloat16) for i in range(3))
+
+    def judge(out):
+        with pytest.raises(AssertionError) as caught:
+            flashproof.assert_attention(q, k, v, out)
+        return str(caught.value)
+
+    sampled = judge(two_per_cent_more(q, k, v))
+    assert "too large: row sum or final scale (judged: 256 sampled rows" in " ".join(
+        sampled.split()
+    )
+    assert "the command below judges all of them" in sampled
+    words = sampled.rpartition("Again: ")[2].split()
+    assert "--rows" not in words and "--false-alarm-rate" not in words
+    again = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
+    assert again.returncode == 1 and "sampled" not in again.stdout
+    # A sample has few of one row, and an error that no cause explains is told of the whole.
+    out = attend(q, k, v)
+    out[0, 3, 77] = out[0, 3, 78]
+    assert "sampled" not in judge(out)
 
 
 class WrongBackward(torch.autograd.Function):

@@ -41,6 +41,12 @@ describe('an fp32 output whose values are all bf16', () => {
     expect(judge(asFp32(given.out, () => 0.5)).sentence).not.toContain('widened');
   });
 
+  it('is not said of one whose errors are larger than those of the short format', () => {
+    const causal = { ...problem, causal: true };
+    const { diagnosis } = judgeOutputs(causal, { ...given, out: asFp32(given.out) }).verdict;
+    expect(diagnosis?.id).toBe('causal-mask-missing');
+  });
+
   it('is not said where the exact output has no other numbers either', () => {
     const { v } = problem;
     const even = { ...problem, v: tensor(v.format, v.shape, () => 1) };

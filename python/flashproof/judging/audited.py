@@ -8,6 +8,7 @@ from typing import Any
 
 from ..dump import premise_words
 from ..server import RequestError, Server
+from ..wording import document_in_python
 from .audit_call import audit_call
 from .contract import KernelContract
 from .host import Call
@@ -86,7 +87,8 @@ def audited(call: Call, contract: KernelContract, server: Server | None) -> Audi
     if contract.premises is not None:
         words += premise_words(contract.premises)
     try:
-        return Audited(audit_call(call, contract, words, server))
+        found = audit_call(call, contract, words, server)
+        return Audited({**found, "verdict": document_in_python(found["verdict"])})
     except RequestError as error:
         # Whose file it is, nobody saw.
         return Audited(_NOT_MADE, str(error).rpartition(".safetensors: ")[2])

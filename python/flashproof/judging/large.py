@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from ..safetensors import ELEMENT_BITS, Array
@@ -13,6 +15,8 @@ FEWEST_OPERATIONS = 1 << 33
 
 #: Formats that are drawn here, with safetensors' names.
 _DTYPES = {"fp64": "F64", "fp32": "F32", "fp16": "F16", "bf16": "BF16"}
+#: Threads that draw at most: each holds an entry of the batch in fp32.
+_MOST_THREADS = 16
 #: How a problem is drawn: the factor of Q, and the mean of V.
 _LAWS = ((1.0, 0.0), (4.0, 1.0))
 
@@ -42,10 +46,13 @@ def bytes_of(shape: Shape, formats: list[str]) -> int:
 def draw(
     shape: Shape, contract: KernelContract, seed: int, number: int
 ) -> tuple[dict[str, Array], dict[str, str], dict[str, Any]]:
-    """The tensors of a large problem, their file's metadata, and the request that a kernel answers. The same seed draws the same."""
+    """
+    The tensors of a large problem, their file's metadata, and the request that a kernel answers. The same seed draws the same.
+
+    Entries of the batch are drawn each by a seed of its own, on all cores.
+    """
     import numpy
 
-    chance = numpy.random.default_rng([seed, number])
     formats = formats_of(contract)
     written = formats[number % len(formats)]
     factor, mean = _LAWS[number % len(_LAWS)]
@@ -56,21 +63,25 @@ def draw(
         "v": (shape.batch, kv_heads, shape.keys, shape.v_dim or shape.dim),
     }
 
-    def tensor(name: str) -> Array:
-        parts = []
-        for _ in range(shape.batch):
-            x = chance.standard_normal(sizes[name][1:], dtype=numpy.float32)
-            if name == "q":
-                x *= numpy.float32(factor)
-            if name == "v":
-                x += numpy.float32(mean)
-            parts.append(_bytes(x, written))
+    def part(name: str, entry: int) -> bytes:
+        chance = numpy.random.default_rng([seed, number, list(sizes).index(name), entry])
+        x = chance.standard_normal(sizes[name][1:], dtype=numpy.float32)
+        if name == "q":
+            x *= numpy.float32(factor)
+        if name == "v":
+            x += numpy.float32(mean)
+        return _bytes(x, written)
+
+    def tensor(name: str, threads: Executor) -> Array:
+        parts = threads.map(part, [name] * shape.batch, range(shape.batch))
         return Array(_DTYPES[written], sizes[name], b"".join(parts))
 
     causal = contract.promises.get("causal") == "only"
     scale = shape.dim**-0.5
     metadata = {"causal": "true" if causal else "false", "layout": "bhsd", "scale": repr(scale)}
-    tensors = {name: tensor(name) for name in sizes}
+    # NumPy draws without the lock of the interpreter.
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+        tensors = {name: tensor(name, threads) for name in sizes}
     return tensors, metadata, request_of(scale, causal=causal)
 
 

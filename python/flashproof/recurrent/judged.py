@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..dump import Premises
@@ -86,9 +86,11 @@ def judged_recurrent(
 def judged_recurrent(
     *,
     premises: Premises | None | Literal["chosen"] = "chosen",
+    known: Iterable[str] | None = None,
     most_calls: int | None = None,
     sample: float = 1.0,
-    on_fail: Literal["raise", "report"] = "raise",
+    every: int | None = None,
+    on_fail: Literal["raise", "report"] | None = None,
     **settings: Unpack[RecurrentJudgingArguments],
 ) -> JudgedRecurrences: ...
 
@@ -117,9 +119,9 @@ def judged_recurrent(
     They are found wherever a module imported them or a `torch.nn.Module` holds them, and each call counts as its outermost one. At
     the end an AssertionError lists the calls that fail, and is raised as well where no call was judged; with `on_fail="report"` nothing
     is raised, and the context has `passed`, `calls` and `text`. A call that cannot be judged is said in a line of `text`, and in a
-    NotJudgedWarning. `premises` are those of each function by default (`"chosen"`); `most_calls` and `sample` leave calls out, as in
-    `flashproof.torch.judged_attention`; `false_alarm_rate`, of each report, and `options` are those of `audit_recurrent`. ValueError
-    where neither package can be imported.
+    NotJudgedWarning. `premises` are those of each function by default (`"chosen"`); `most_calls`, `sample` and `every` leave calls out,
+    `known` accepts weaknesses and `summary` counts calls, as in `flashproof.torch.judged_attention`; `false_alarm_rate`, of each report,
+    `rows`, `seed` and `options` are those of `audit_recurrent`. ValueError where neither package can be imported.
     """
     if function is None:
         if family is not None:

@@ -2,9 +2,10 @@
 
 from .calls import audit_call
 from .judged_attention import JudgedAttention, judged_attention
+from .judged_call import JudgedCall
 from .judged_recurrences import JudgedRecurrences
 from .kernels import JudgedFunction, Kernel, judged
-from .verdicts import JudgedCall, NotJudgedWarning
+from .verdicts import NotJudgedWarning
 
 __all__ = [
     "JudgedAttention",

@@ -13,8 +13,8 @@ from ..audits import audit, audit_on_device, keep_failure, verdict_on
 from ..dump import Premises
 from ..report import Report
 from .backward import Backward
+from .judged_call import JudgedCall
 from .problem import SdpaArguments, as_posed, check_call, pose
-from .verdicts import JudgedCall
 
 
 def audit_call(
@@ -102,7 +102,7 @@ class RecordedCall:
 
     def keep(self) -> str:
         """Keep what was judged in the session's folder; the command that judges it again."""
-        return keep_failure(self.outputs, self._asked)
+        return keep_failure(self.outputs, self._asked, self.said.number)
 
     def _gradients(self) -> Mapping[str, Tensor]:
         """dO and the gradients to be judged, in the problem's sizes; none where there are none, for which `said` has a reason."""

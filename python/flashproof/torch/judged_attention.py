@@ -14,12 +14,13 @@ from torch.overrides import TorchFunctionMode
 from ..arguments import JudgingArguments, check_names
 from ..dump import Premises
 from .callers import caller
-from .judged_calls import Chosen, JudgedAttentionCalls
+from .chosen_calls import Chosen
+from .judged_call import JudgedCall
+from .judged_calls import JudgedAttentionCalls
 from .kernels.hooks import KernelHooks
 from .read_call import read_call
 from .sampling import Sampling
 from .sdpa_call import SdpaCall, chosen_premises
-from .verdicts import JudgedCall
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -98,7 +99,10 @@ class JudgedAttention(JudgedAttentionCalls):
         return self.meet(read, lambda: function(*args, **given), contextlib.nullcontext)
 
     def _further_gaps(self) -> Sequence[str]:
-        return self._hooks.broken
+        return [*self._hooks.broken, *self._hooks.unseen]
+
+    def _is_incomplete(self) -> bool:
+        return super()._is_incomplete() or len(self._hooks.unseen) > 0
 
 
 class _Mode(TorchFunctionMode):  # type: ignore[misc, unused-ignore]

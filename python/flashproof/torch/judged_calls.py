@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from ..arguments import JudgingArguments
 from ..dump import Premises
 from .backward import Backward
 from .callers import caller
 from .calls import Posed, RecordedCall
-from .known import Subject, check_known, weakness_of
-from .sampling import Sampling
-from .verdicts import JudgedCall, JudgedCalls, told_failure
+from .chosen_calls import Chosen, ChosenCalls, told_error
+from .judged_call import JudgedCall
+from .known import Subject
 
-#: Problems of failing calls that a long run keeps.
-MOST_KEPT = 8
 #: Calls of a long run that wait for a backward pass, which may never come.
 MOST_WAITING = 16
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What whoever judges calls chooses: the arguments of `judged_attention`, which has them in words."""
-
-    sampling: Sampling
-    premises: Premises | None | Literal["chosen"]
-    known: Iterable[str] | None
-    on_fail: Literal["raise", "report"] | None
-    settings: JudgingArguments
 
 
 class Call(Protocol):
@@ -52,6 +35,10 @@ class Call(Protocol):
     def results_not_judged(self) -> str | None:
         """What of its results is not judged, and why."""
 
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """What its caller may have left unsaid, in a sentence, by the cause that is found then."""
+
     def differentiable(self) -> Mapping[str, Tensor]:
         """The tensors whose gradients are to come, by the names under which `posed` finds them."""
 
@@ -68,18 +55,14 @@ class Call(Protocol):
         """The problem, and Q, K, V, the output and the LSE by the names of `audit`; NotJudgedError for what is none."""
 
 
-class JudgedAttentionCalls(JudgedCalls):
+class JudgedAttentionCalls(ChosenCalls):
     """What calls of attention came to, as they are met."""
 
     _kind = "attention"
 
     def __init__(self, chosen: Chosen) -> None:
-        super().__init__(chosen.sampling, chosen.on_fail)
-        self._premises = chosen.premises
-        self._known = check_known(chosen.known)
-        self._settings = chosen.settings
+        super().__init__(chosen)
         self._waiting: dict[int, tuple[RecordedCall, Subject]] = {}
-        self._kept = 0
 
     def meet(self, read: Callable[[], Call], plain: Callable[[], Any], within: Any) -> Any:
         """
@@ -92,10 +75,10 @@ class JudgedAttentionCalls(JudgedCalls):
         said = JudgedCall(len(self.calls) + 1, caller())
         self.calls.append(said)
         try:
-            with self._timed():
+            with self._timed(said):
                 call = read()
         except Exception as error:
-            said.not_judged = _told(error)
+            said.not_judged = told_error(error)
             return plain()
         said.problem = call.name.rpartition(".")[2]
         self._sampling.taken += 1
@@ -109,7 +92,7 @@ class JudgedAttentionCalls(JudgedCalls):
         if watched is not None and call.output(made).requires_grad:
             made = call.viewed(made)
             watched.watch_output("dout", call.output(made))
-        with self._timed():
+        with self._timed(said):
             self._record(said, call, made, watched)
         return made
 
@@ -124,14 +107,15 @@ class JudgedAttentionCalls(JudgedCalls):
         try:
             problem, outputs = call.posed(made)
         except Exception as error:
-            said.not_judged = _told(error)
+            said.not_judged = told_error(error)
             self._sampling.taken -= 1
             return
         said.problem = problem.words()
         said.results_not_judged = call.results_not_judged
         premises = call.premises if self._premises == "chosen" else self._premises
         q = outputs["q"]
-        subject = Subject(call.name, q.device.type, str(q.dtype).removeprefix("torch."))
+        dtype = str(q.dtype).removeprefix("torch.")
+        subject = Subject(call.name, q.device.type, dtype, call.advice)
         if watched is None:
             self._judge(RecordedCall(said, problem, outputs, premises), subject)
             return
@@ -153,76 +137,22 @@ class JudgedAttentionCalls(JudgedCalls):
         __tracebackhide__ = True
         waiting = self._waiting.pop(number, None)
         if waiting is not None:
-            with self._timed():
+            with self._timed(waiting[0].said):
                 self._judge(*waiting)
 
     def _judge(self, recorded: RecordedCall, subject: Subject) -> None:
         __tracebackhide__ = True
         said = recorded.said
-        try:
-            recorded.judge(self._settings)
-        except Exception as error:
-            if self._on_fail == "raise":
-                raise
-            # Whoever trains goes on, whatever becomes of the judge.
-            said.not_judged = f"judging it failed: {_told(error)}"
-        report = said.report
-        if report is None:
-            return
-        if report.passed:
-            if self._sampling.is_of_a_loop:
-                # Of each of a million calls the sentence is enough.
-                said.report = replace(report, text=report.sentence, json={})
-            return
-        weakness = weakness_of(report, subject)
-        if weakness is not None:
-            said.is_accepted = weakness.name in self._known
-            accept = "" if said.is_accepted else f"; known=[{weakness.name!r}] accepts it"
-            said.weakness = f"Known: {weakness.said} ({weakness.name}){accept}."
-        if not said.is_accepted:
-            self._fail(said, recorded)
-
-    def _fail(self, said: JudgedCall, recorded: RecordedCall) -> None:
-        """Keep the problem of a call that fails; of a long run the first few, told at once."""
-        __tracebackhide__ = True
-        assert said.report is not None
-        if self._kept < MOST_KEPT or not self._sampling.is_of_a_loop:
-            self._kept += 1
-            said.report = replace(said.report, command=recorded.keep())
-        if self._sampling.is_of_a_loop:
-            said.report = replace(said.report, json={})
-            if self._on_fail == "report":
-                print("flashproof:", *told_failure(said), sep="\n", file=sys.stderr)
-
-    def _scope(self) -> str:
-        rows = self._settings.get("rows")
-        return "" if rows in (None, "all") else f" in a sample of {rows} rows of each at most"
-
-    def _begin(self) -> None:
-        """Begin a context."""
-        self._began = time.perf_counter()
+        with self._going_on(said):
+            recorded.judge(self._settings)  # type: ignore[arg-type]
+        self._conclude(said, "results", subject, recorded.keep)
 
     def _close(self) -> None:
-        """Judge the calls through which no backward pass came, and tell of passes that were not the first."""
         for number in list(self._waiting):
             self._judge_waiting(number)
-        self._tell_later_passes()
+        super()._close()
 
-    def _finish(self, *, is_raising: bool) -> None:
-        """End a context: raise what fails, or tell what was not judged. Nothing more is judged."""
-        __tracebackhide__ = True
-        if not is_raising:
-            self._close()
+    def _end(self) -> None:
+        # Those that a context which raises leaves behind.
         self._waiting.clear()
-        self._end()
-        if self._sampling.is_of_a_loop and self._on_fail == "report":
-            print(f"flashproof: {self.text}", file=sys.stderr)
-            return
-        if not is_raising:
-            self._raise_or_warn(3)
-
-
-def _told(error: Exception) -> str:
-    """An error in a line: those of this package are sentences, others have their kind before them."""
-    said = str(error).partition("\n")[0]
-    return said if isinstance(error, (ValueError, TypeError)) else f"{type(error).__name__}: {said}"
+        super()._end()

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from ..arguments import RecurrentJudgingArguments, check_names
 from ..dump import Premises
-from ..recurrences import judge_recurrent_and_keep, keep_recurrent_failure
+from ..recurrences import keep_recurrent_failure, recurrent_verdict_on
 from ..recurrent.arguments import values_of
 from ..recurrent.carry_out import AwaitedGradients, carry_out, read
 from ..recurrent.kernels import PUBLIC_KERNELS, Kernel
 from ..recurrent.on_device import audit_recurrent_on_device
 from ..recurrent.read_call import RecurrentCall
-from ..report import Report
 from .backward import is_within_transform
 from .callers import caller
 from .calls import lies_on_device
+from .chosen_calls import Chosen, ChosenCalls, told_error
 from .hooks import import_functions, replace_everywhere
+from .judged_call import JudgedCall, Part
+from .known import Subject
 from .problem import NotJudgedError
 from .sampling import Sampling
-from .verdicts import JudgedCall, JudgedCalls
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,23 +34,14 @@ if TYPE_CHECKING:
 _NO_BACKWARD = "no backward pass came through"
 
 
-class JudgedRecurrences(JudgedCalls):
+class JudgedRecurrences(ChosenCalls):
     """The context, and what it found. True where calls were judged, and all of them pass."""
 
     _kind = "recurrences"
     _function = "flash-linear-attention or mamba_ssm"
 
-    def __init__(
-        self,
-        premises: Premises | None | Literal["chosen"],
-        most_calls: int | None,
-        sample: float,
-        on_fail: Literal["raise", "report"],
-        settings: RecurrentJudgingArguments,
-    ) -> None:
-        super().__init__(Sampling(most_calls, sample), on_fail)
-        self._premises = premises
-        self._settings = settings
+    def __init__(self, chosen: Chosen) -> None:
+        super().__init__(chosen)
         found, self._broken = import_functions(PUBLIC_KERNELS)
         if not found:
             said = "; ".join(self._broken) or "neither fla nor mamba_ssm is installed"
@@ -64,6 +56,7 @@ class JudgedRecurrences(JudgedCalls):
         self._within = threading.local()
 
     def __enter__(self) -> JudgedRecurrences:
+        self._begin()
         replace_everywhere(self._pairs)
         self._is_active = True
         return self
@@ -73,11 +66,7 @@ class JudgedRecurrences(JudgedCalls):
         self._is_active = False
         # Modules that were imported within have the hooks too.
         replace_everywhere([(hook, function) for function, hook in self._pairs])
-        if kind is not None:
-            return
-        self._tell_later_passes()
-        self._end()
-        self._raise_or_warn(2)
+        self._finish(is_raising=kind is not None)
 
     def _further_gaps(self) -> Sequence[str]:
         return self._broken
@@ -107,10 +96,11 @@ class JudgedRecurrences(JudgedCalls):
         said = JudgedCall(len(self.calls) + 1, caller(), function.__name__)
         self.calls.append(said)
         try:
-            if is_within_transform():
-                raise NotJudgedError("it is within a transform of torch.func")
-            values = values_of(function, args, given)
-            call = read(kernel, values)
+            with self._timed(said):
+                if is_within_transform():
+                    raise NotJudgedError("it is within a transform of torch.func")
+                values = values_of(function, args, given)
+                call = read(kernel, values)
         except (ValueError, TypeError) as error:
             said.not_judged = str(error)
             return function(*args, **given)
@@ -119,51 +109,71 @@ class JudgedRecurrences(JudgedCalls):
         premises = self._premises
         if premises == "chosen":
             premises = _form(kernel, values)
+        name = f"{function.__module__}.{function.__name__}"
+        judging = _Judging(said, call, premises, _subject(name, call))
 
         def judge_gradients(awaited: AwaitedGradients) -> None:
-            self._judge_gradients(said, awaited, premises)
+            self._judge_gradients(judging, awaited)
 
         carried = carry_out(function, args, given, call, judge_gradients)
         if carried.has_gradients:
             said.gradients_not_judged = _NO_BACKWARD
-        try:
-            said.report = self._report(call, carried.outputs, premises)
-        except (ValueError, TypeError) as error:
+        with self._timed(said), self._going_on(said):
+            try:
+                self._judge(judging, "results", carried.outputs)
+            except (ValueError, TypeError) as error:
+                said.not_judged = str(error)
+        if said.not_judged is not None:
             self._sampling.taken -= 1
-            said.not_judged = str(error)
         return carried.made
 
-    def _judge_gradients(
-        self, said: JudgedCall, awaited: AwaitedGradients, premises: Premises | None
-    ) -> None:
+    def _judge_gradients(self, judging: _Judging, awaited: AwaitedGradients) -> None:
+        said = judging.said
         if not self._is_active or said.report is None:
             return
         self._passes.append((said, awaited.watched))
-        gradients = awaited.gradients()
-        reasons = list(gradients.reasons)
-        if gradients.judged:
-            try:
-                said.gradient_report = self._report(awaited.call, gradients.judged, premises)
-                beside = ("dout", *(f"d{name}" for name in awaited.call.results))
-                said.gradients = tuple(name for name in gradients.judged if name not in beside)
-            except (ValueError, TypeError) as error:
-                reasons.append(str(error))
-        said.gradients_not_judged = "; ".join(reasons) or None
+        with self._timed(said):
+            gradients = awaited.gradients()
+            reasons = list(gradients.reasons)
+            if gradients.judged:
+                try:
+                    self._judge(judging, "gradients", gradients.judged)
+                    beside = ("dout", *(f"d{name}" for name in awaited.call.results))
+                    said.gradients = tuple(one for one in gradients.judged if one not in beside)
+                except (ValueError, TypeError) as error:
+                    reasons.append(str(error))
+                except Exception as error:
+                    if self._on_fail == "raise":
+                        raise
+                    reasons.append(f"judging them failed: {told_error(error)}")
+            said.gradients_not_judged = "; ".join(reasons) or None
 
-    def _report(self, call: RecurrentCall, results: Any, premises: Premises | None) -> Report:
-        """The report of results; NotJudgedError where it is neither a pass nor a failure."""
-        problem = {**call.problem, **results, **self._settings, "premises": premises}
+    def _judge(self, judging: _Judging, part: Part, results: Mapping[str, Any]) -> None:
+        """Say what comes of results; NotJudgedError where that is neither a pass nor a failure."""
+        said = judging.said
+        own = {"premises": judging.premises}
+        problem: dict[str, Any] = {**judging.call.problem, **results, **self._settings, **own}
         on_device = _on_device(problem)
-        with self._timed():
-            if on_device is None:
-                report = judge_recurrent_and_keep(problem)
-            else:
-                report = audit_recurrent_on_device(**on_device)
-                if report.status == "FAIL":
-                    report = replace(report, command=keep_recurrent_failure(problem))
+        report = (
+            recurrent_verdict_on(problem)
+            if on_device is None
+            else audit_recurrent_on_device(**on_device)
+        )
         if report.status == "NOT JUDGED":
             raise NotJudgedError(report.sentence)
-        return report
+        said.set_report(part, report)
+        keep = functools.partial(keep_recurrent_failure, problem, said.number)
+        self._conclude(said, part, judging.subject, keep)
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """A call that is judged, its results at once and its gradients as they come."""
+
+    said: JudgedCall
+    call: RecurrentCall
+    premises: Premises | None
+    subject: Subject
 
 
 def _on_device(problem: dict[str, Any]) -> dict[str, Any] | None:
@@ -171,9 +181,18 @@ def _on_device(problem: dict[str, Any]) -> dict[str, Any] | None:
     q = problem.get("q")
     if not isinstance(q, torch.Tensor) or not lies_on_device(q) or "dout" in problem:
         return None
+    if problem.get("rows") is not None:
+        return None
     # A kernel that goes token by token is not judged as such there.
     premises = None if problem["premises"] == "recurrent" else problem["premises"]
     return {**problem, "premises": premises}
+
+
+def _subject(name: str, call: RecurrentCall) -> Subject:
+    x = call.problem.get("q", call.problem.get("x"))
+    if isinstance(x, torch.Tensor):
+        return Subject(name, str(x.device.type), str(x.dtype).removeprefix("torch."))
+    return Subject(name, "cpu", str(x.dtype))
 
 
 def _form(kernel: Kernel, values: dict[str, Any]) -> Premises | None:
@@ -187,11 +206,14 @@ def _form(kernel: Kernel, values: dict[str, Any]) -> Premises | None:
 def judged_recurrences(
     *,
     premises: Premises | None | Literal["chosen"] = "chosen",
+    known: Iterable[str] | None = None,
     most_calls: int | None = None,
     sample: float = 1.0,
-    on_fail: Literal["raise", "report"] = "raise",
+    every: int | None = None,
+    on_fail: Literal["raise", "report"] | None = None,
     **settings: Unpack[RecurrentJudgingArguments],
 ) -> JudgedRecurrences:
     """The context that `flashproof.judged_recurrent` makes without a function."""
     check_names("judged_recurrent", settings, RecurrentJudgingArguments)
-    return JudgedRecurrences(premises, most_calls, sample, on_fail, settings)
+    sampling = Sampling(most_calls, sample, every, settings.get("seed"))
+    return JudgedRecurrences(Chosen(sampling, premises, known, on_fail, settings))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ..report import Report
 
@@ -18,6 +18,8 @@ class Subject:
     device: str
     #: The format of Q, as PyTorch names it: `bfloat16`.
     format: str
+    #: What its caller may have left unsaid, in a sentence, by the cause that is found then.
+    advice: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

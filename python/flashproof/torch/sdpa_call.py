@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ class SdpaCall:
     arguments: SdpaArguments
     premises: Premises | None
     results_not_judged: str | None = None
+    advice: Mapping[str, str] = field(default_factory=dict)
     name = "torch.nn.functional.scaled_dot_product_attention"
 
     def differentiable(self) -> Mapping[str, Tensor]:

@@ -4,63 +4,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..report import Report
+from ..report import Told
 from .backward import Backward
-from .callers import Place
+from .judged_call import JudgedCall, grouped, told_call
 from .sampling import Sampling
-
-#: Calls that are told each in a line of its own for one reason; those beyond are counted.
-_TOLD_EACH = 3
 
 
 class NotJudgedWarning(UserWarning):
     """Some calls within a context that judges them were not judged."""
 
 
-@dataclass
-class JudgedCall:
-    """A call, and what is said of it."""
-
-    #: From 1.
-    number: int
-    place: Place
-    #: Sizes and settings in a few words.
-    problem: str = ""
-    #: The verdict; None where the call is not judged, or not yet.
-    report: Report | None = None
-    #: Why it is not judged.
-    not_judged: str | None = None
-    #: What of its results is not judged, and why.
-    results_not_judged: str | None = None
-    #: Gradients that are judged: some of `dq`, `dk`, `dv`, `dbias`; of recurrences `dg`, `dbeta` and so on.
-    gradients: tuple[str, ...] = ()
-    #: The verdict on gradients, where they have one of their own.
-    gradient_report: Report | None = None
-    #: What of its gradients is not judged, and why.
-    gradients_not_judged: str | None = None
-    #: The known weakness of the library that its report shows, in a sentence with its name.
-    weakness: str | None = None
-    #: Whether `known` accepts that.
-    is_accepted: bool = False
-
-    def __str__(self) -> str:
-        return f"call {self.number}, {self.place}: {self.problem}".rstrip(": ")
-
-    @property
-    def failures(self) -> list[Report]:
-        """Its reports that fail, but for a known weakness that is accepted."""
-        if self.is_accepted:
-            return []
-        reports = (self.report, self.gradient_report)
-        return [one for one in reports if one is not None and not one.passed]
-
-
-class JudgedCalls:
+class JudgedCalls(Told):
     """What a context found. True where calls were judged, and all of them pass."""
 
     #: What its calls compute, and what is missing where there is none.
@@ -107,15 +65,12 @@ class JudgedCalls:
         return sum(one.report is not None for one in self.calls)
 
     @property
-    def passed(self) -> bool:
+    def passed(self) -> bool:  # type: ignore[override]
         """Whether calls were judged, and none fails but by a known weakness that is accepted."""
         return self.judged > 0 and not self.failures
 
-    def __bool__(self) -> bool:
-        return self.passed
-
     @property
-    def text(self) -> str:
+    def text(self) -> str:  # type: ignore[override]
         """What was found: the failures with the commands that show them again, and what was not judged."""
         lines = [self._sentence(), *self._failure_lines(), *self._accepted_lines(), *self._gaps()]
         if self._sampling.is_of_a_loop:
@@ -140,6 +95,10 @@ class JudgedCalls:
         seconds = self._seconds()
         share = f" ({100 * self.seconds_judging / seconds:.0f} %)" if seconds > 0 else ""
         took = f"judging took {self.seconds_judging:.1f} s of {seconds:.1f} s{share}"
+        # The cause of a failure is looked for, which takes several times as long as a pass.
+        of_failures = sum(one.seconds for one in self.failures)
+        if failed > 0:
+            took += f", {of_failures:.1f} s of it what failed"
         return f"Calls: {said}; {took}."
 
     def _seconds(self) -> float:
@@ -167,19 +126,19 @@ class JudgedCalls:
         return ""
 
     def _failure_lines(self) -> list[str]:
-        return [line for one in self.failures for line in ("", *told_failure(one))]
+        return [line for one in self.failures for line in ("", *told_call(one))]
 
     def _accepted_lines(self) -> list[str]:
-        lines = _grouped((one, one.weakness or "") for one in self.accepted)
+        lines = grouped((one, one.advice or "") for one in self.accepted)
         return ["", "Accepted by known:", *lines] if lines else []
 
     def _gaps(self) -> list[str]:
         """What was not judged, a line each."""
-        lines = _grouped((one, one.not_judged) for one in self.calls if one.not_judged is not None)
+        lines = grouped((one, one.not_judged) for one in self.calls if one.not_judged is not None)
         judged = [one for one in self.calls if one.report is not None]
         for what in ("results", "gradients"):
             reasons = ((one, getattr(one, f"{what}_not_judged")) for one in judged)
-            lines += _grouped(
+            lines += grouped(
                 ((one, reason) for one, reason in reasons if reason is not None), f", {what}"
             )
         if self.compiled > 0:
@@ -192,6 +151,10 @@ class JudgedCalls:
 
     def _further_gaps(self) -> Sequence[str]:
         return ()
+
+    def _is_incomplete(self) -> bool:
+        """Whether something that was to be judged was not, which a warning says."""
+        return any(one.not_judged for one in self.calls) or self.compiled > 0
 
     def _tell_later_passes(self) -> None:
         """Say of calls through which several backward passes came that the first is judged."""
@@ -214,39 +177,16 @@ class JudgedCalls:
         __tracebackhide__ = True
         if self._on_fail == "raise" and not self.passed:
             raise AssertionError(self.text)
-        if any(one.not_judged for one in self.calls) or self.compiled > 0:
+        if self._is_incomplete():
             warnings.warn("\n".join(self._gaps()[1:]), NotJudgedWarning, stacklevel=depth + 1)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """Counts what is done within as judging."""
+    def _timed(self, said: JudgedCall) -> Iterator[None]:
+        """Counts what is done within as judging a call."""
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds_judging += time.perf_counter() - began
-
-
-def told_failure(call: JudgedCall) -> list[str]:
-    """A call that fails in lines: its place, what is wrong, and the command that shows it again."""
-    lines = [str(call)]
-    for report in call.failures:
-        lines.append(report.sentence)
-        if report.nearest is not None:
-            lines.append(f"Nearest cause: {report.nearest}.")
-        if report.command is not None:
-            lines.append(f"Again: {report.command}")
-    return lines if call.weakness is None else [*lines, call.weakness]
-
-
-def _grouped(reasons: Iterable[tuple[JudgedCall, str]], what: str = "") -> list[str]:
-    """Calls with the reason of each, those beyond the first of a reason counted."""
-    groups: dict[str, list[JudgedCall]] = {}
-    for call, reason in reasons:
-        groups.setdefault(reason, []).append(call)
-    lines = []
-    for reason, calls in groups.items():
-        lines += [f"{one}{what}: {reason}" for one in calls[:_TOLD_EACH]]
-        if len(calls) > _TOLD_EACH:
-            lines.append(f"{len(calls) - _TOLD_EACH} more calls{what}: {reason}")
-    return lines
+            took = time.perf_counter() - began
+            said.seconds += took
+            self.seconds_judging += took

@@ -1,7 +1,6 @@
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import type { LseAgreement } from './agreement-sums.js';
 import { type Agreement, explainedShare, rowCap } from './measure-agreement.js';
-import type { DiagnosisCandidate } from './diagnosis.js';
 
 /** Largest mean misfit of a hypothesis that explains its rows. */
 const largestMisfit = 2.5;
@@ -164,6 +163,19 @@ export function isAccepted(agreement: Agreement, context: HypothesisContext): bo
   return explainsThem && sparesApart(agreement, damaged, context.shape.heads);
 }
 
+/**
+ * Whether a hypothesis leaves nothing but rounding of the rows that err, and speaks against no sound row: it may be their cause, though
+ * they may be too few, or of too few elements, for it to be named by them (`isAccepted`).
+ */
+export function isPossible(agreement: Agreement, { sample, shape }: HypothesisContext): boolean {
+  const { complete, explained, misfit, lse } = agreement;
+  const damaged = sample.filter((row) => row.damaged);
+  if (!complete || !explainsLse(lse) || misfit > largestMisfit) return false;
+  return (
+    explained >= explainedShare * damaged.length && sparesApart(agreement, damaged, shape.heads)
+  );
+}
+
 /** The part of the cost by which two hypotheses may differ through their noise estimates alone. */
 const estimateError = 0.02;
 /**
@@ -226,24 +238,4 @@ export function bestAgreements(
   // In steps, so that equal predictions computed in two ways keep their order.
   const likelihood = (one: Agreement) => Math.round(((costOf(one) - least) / slack) * 16);
   return best.sort((a, b) => likelihood(a) - likelihood(b));
-}
-
-/** Candidates that are listed at most. */
-const mostCandidates = 3;
-/** The least part of the squared error that makes a candidate. */
-const leastCandidateShare = 0.1;
-
-/** The causes that come nearest to explaining the sample, one of each kind, the nearest first. */
-export function nearestCandidates(tried: readonly Agreement[]): DiagnosisCandidate[] {
-  const found = new Map<string, DiagnosisCandidate>();
-  const near = tried
-    .filter(({ share, rows }) => share >= leastCandidateShare && rows > 0)
-    .filter(({ hypothesis }) => hypothesis.fitted !== true)
-    .sort((a, b) => b.share - a.share);
-  for (const { hypothesis, share } of near) {
-    const { id, statement } = hypothesis;
-    if (!found.has(id)) found.set(id, { id, sentence: statement, explained: Math.min(share, 1) });
-    if (found.size === mostCandidates) break;
-  }
-  return [...found.values()];
 }

@@ -1,15 +1,22 @@
 import { levels } from '../../../oracles/index.js';
 import { acceptedCauses } from '../conduct/causes.js';
-import { bestAgreements, isAccepted, nearestCandidates } from './acceptance.js';
+import { bestAgreements, isAccepted, isPossible } from './acceptance.js';
 import { describeCorrelations, describeDamage } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { familiesOf } from './hypotheses/families.js';
-import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
-import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
+import {
+  explainEmptyRows,
+  explainLostRows,
+  failsOnlyByLse,
+  holdsSomethingForNothing,
+  lostRows,
+} from './lost-rows.js';
+import { causesOf, measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
 import { placeOfRows } from '../rows/index.js';
 import { formatCount, formatRoughly } from '../../words/index.js';
+import { nearestCandidates } from './nearest-candidates.js';
 import { placeOfCause } from './place-of-cause.js';
 import { measureRows, type RowDamage } from './row-damage.js';
 import {
@@ -50,7 +57,7 @@ function conclude(
 ): Diagnosis {
   const { pooled, onlyLse } = context;
   const [first] = best;
-  const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
+  const ids = causesOf(best);
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
   const { place, unexplained } = placeOfCause(first.hypothesis, context, damaged);
@@ -101,22 +108,6 @@ function tryHypotheses(context: HypothesisContext): Trial {
   return { accepted: free.length > 0 ? free : accepted, tried };
 }
 
-/** Whether a row sees no key and yet not one of its elements is zero. */
-function holdsSomethingForNothing(
-  {
-    reference,
-    outputs: {
-      out: { values: out },
-    },
-  }: DiagnosisInput,
-  reader: RowReader,
-  row: number,
-): boolean {
-  const { vDim } = reference.shape;
-  const isEmpty = reader.ranges(row).length === 0;
-  return isEmpty && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
-}
-
 /**
  * Names the cause of a failed audit. Causes are hypotheses whose exact consequences are held against the
  * output on a sample of rows; the one that leaves nothing but rounding on (nearly) all damaged rows is named,
@@ -147,7 +138,8 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     : damaged.length === 0
       ? ['no single row errs by more than rounding explains']
       : describeDamage(input, damage, damaged);
-  if (damaged.length > 0 && damaged.every((row) => holdsSomethingForNothing(input, reader, row)))
+  if (damaged.length > 0 && damaged.every((row) => holdsSomethingForNothing(input, reader, row))) {
+    const other = findCause(input, { damage, damaged, reader, onlyLse });
     return {
       id: 'rows-without-keys-not-zero',
       equivalents: [],
@@ -156,7 +148,9 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       candidates: [],
       sentence: 'rows without visible keys are not zero',
       evidence: located,
+      fitting: other.fitting ?? [],
     };
+  }
   const lost = onlyLse ? [] : lostRows(input, damaged);
   if (lost.length > 0 && lost.length === damaged.length) {
     const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([], place);
@@ -170,9 +164,10 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
   const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
   if (ofLost !== null && ofLost.id !== 'rows-not-written')
     return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
-  const { contexts, tried } = found;
+  const { contexts, tried, fitting } = found;
   const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
-  return unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
+  const open = unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
+  return { ...open, fitting };
 }
 
 interface Failure {
@@ -203,6 +198,8 @@ function meanMisfit(sample: readonly SampleRow[]): number {
 interface Attempts {
   readonly contexts: readonly HypothesisContext[];
   readonly tried: readonly Agreement[];
+  /** Causes that would leave nothing but rounding, and that too little speaks for. */
+  readonly fitting: readonly string[];
 }
 
 /**
@@ -215,6 +212,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
   const buildRow = rowBuilder(input, damage, reader);
   const contexts: HypothesisContext[] = [];
   const tried: Agreement[] = [];
+  const possible: string[] = [];
   for (const pooled of onlyLse || !failsTogether(input, damaged) ? [false] : [false, true]) {
     const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
     const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, buildRow, pooled);
@@ -236,16 +234,20 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     contexts.push(context);
     const trial = tryHypotheses(context);
     tried.push(...trial.tried);
+    const fitting = causesOf(trial.tried.filter((one) => isPossible(one, context)));
+    possible.push(...fitting);
     const [first, ...others] = bestAgreements(trial.accepted, context);
     if (first === undefined) continue;
-    const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
-    if (causes.size > mostEqual)
-      return unexplained(
-        [`${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`],
+    const causes = causesOf([first, ...others]);
+    if (causes.length > mostEqual) {
+      const open = unexplained(
+        [`${causes.length} causes would give this output equally well: ${causes.join(', ')}`],
         placeOfRows(rows, { ...input.problem, shape }),
         nearestCandidates([first, ...others]),
       );
-    return conclude([first, ...others], rows, context);
+      return { ...open, fitting };
+    }
+    return { ...conclude([first, ...others], rows, context), fitting };
   }
-  return { contexts, tried };
+  return { contexts, tried, fitting: possible };
 }

@@ -36,6 +36,8 @@ export interface Diagnosis {
   readonly evidence: readonly string[];
   /** The nearest causes where none is named, the one that explains most first; else none. */
   readonly candidates: readonly DiagnosisCandidate[];
+  /** Names of all causes that would leave nothing but rounding of the rows, whatever speaks for them; left out where none was tried. */
+  readonly fitting?: readonly string[];
 }
 
 /** The diagnosis of an output whose failure fits no known cause; the evidence ends with the nearest causes. */

@@ -144,6 +144,22 @@ export function failsOnlyByLse({ outputs: { out, lse } }: DiagnosisInput): boole
   return sound && quiet && elements.outside === 0 && elements.nonFinite === 0;
 }
 
+/** Whether a row sees no key and yet not one of its elements is zero. */
+export function holdsSomethingForNothing(
+  {
+    reference,
+    outputs: {
+      out: { values: out },
+    },
+  }: DiagnosisInput,
+  reader: RowReader,
+  row: number,
+): boolean {
+  const { vDim } = reference.shape;
+  const isEmpty = reader.ranges(row).length === 0;
+  return isEmpty && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
+}
+
 /** The cause of an LSE that is not −∞ on rows without keys, when these rows are all that fails; else null. */
 export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
   const { reference } = input;

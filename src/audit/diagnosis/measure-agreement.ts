@@ -196,3 +196,8 @@ function sparedRows(hypothesis: Hypothesis, sample: readonly SampleRow[]): Sampl
     return !explains(row, prediction) || !lseFits(row, prediction.lse);
   });
 }
+
+/** The causes that agreements are with, each once. */
+export function causesOf(agreements: readonly Agreement[]): string[] {
+  return [...new Set(agreements.map(({ hypothesis }) => hypothesis.id))];
+}

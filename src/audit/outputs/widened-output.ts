@@ -17,16 +17,30 @@ function narrowerFormats(out: Float64Array, format: FormatName): readonly Format
  */
 const fewestWidened = 4;
 
+/** The error of the whole output, in units of a short format's roundoff, beyond which a kernel of that format is wrong as well. */
+const mostRoundoffs = 16;
+
+/** Whether the errors are no larger than a kernel makes that computes in a format. */
+function errsAsIn(format: FormatName, out: Float64Array, exact: Float64Array): boolean {
+  let [errors, values] = [0, 0];
+  for (let i = 0; i < out.length; i++) {
+    if (!Number.isFinite(exact[i])) continue;
+    errors += (out[i] - exact[i]) ** 2;
+    values += exact[i] ** 2;
+  }
+  return Math.sqrt(errors / values) <= mostRoundoffs * 2 ** -formats[format].precision;
+}
+
 /**
  * The cause of a failure where roundings to a shorter format are errors of the longer one; null where there is no shorter one that
- * the output has been widened from, or where the exact values might be numbers of it.
+ * the output has been widened from, where the exact values might be numbers of it, and where it has larger errors.
  */
 export function widenedCause(
   { values: out, format }: Pick<GivenQuantity, 'values' | 'format'>,
   exact: Float64Array,
 ): Diagnosis | null {
   const [from] = narrowerFormats(out, format);
-  if (from === undefined) return null;
+  if (from === undefined || !errsAsIn(from, out, exact)) return null;
   const others = new Set<number>();
   for (let i = 0; i < out.length && others.size < fewestWidened; i++) {
     const stored = round(formats[format], exact[i]);

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  bestAgreements,
-  isAccepted,
-  nearestCandidates,
-} from '../../../src/audit/diagnosis/acceptance.js';
+import { bestAgreements, isAccepted } from '../../../src/audit/diagnosis/acceptance.js';
+import { nearestCandidates } from '../../../src/audit/diagnosis/nearest-candidates.js';
 import { lseFits, LseSums, SlopeSums } from '../../../src/audit/diagnosis/agreement-sums.js';
 import type { HypothesisContext, SampleRow } from '../../../src/audit/diagnosis/hypothesis.js';
 import type { Agreement } from '../../../src/audit/diagnosis/measure-agreement.js';

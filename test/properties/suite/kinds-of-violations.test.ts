@@ -58,6 +58,7 @@ interface Trial {
   readonly law?: LawId;
   readonly drawn?: Problem;
   readonly diagnosis?: Parameters<typeof findKind>[0]['diagnosis'];
+  readonly fitting?: readonly string[];
   readonly configuration?: AttentionKernel;
 }
 
@@ -65,7 +66,7 @@ interface Trial {
 async function kindOf(
   kernel: AttentionKernel,
   problem: Problem,
-  { law = 'within-bound', drawn, diagnosis = null, configuration }: Trial = {},
+  { law = 'within-bound', drawn, diagnosis = null, fitting = [], configuration }: Trial = {},
 ) {
   const promises = resolvePromises({
     formats: ['fp32'],
@@ -79,7 +80,7 @@ async function kindOf(
   const result = await runCase(law, lawCase, kernel, promises, { diagnose: false });
   if (result.status !== 'violated') return expect.fail(`it is not violated: ${result.status}`);
   const whole = drawn === undefined ? lawCase : { problem: drawn, choice: 0 };
-  const found = { law, lawCase, drawn: whole, result, diagnosis };
+  const found = { law, lawCase, drawn: whole, result, diagnosis, fitting };
   const { id, title, equivalents } = await findKind(found, kernel, promises);
   return { id, title, equivalents, statement: result.statement };
 }
@@ -121,11 +122,23 @@ describe('the kind of a violation', () => {
     expect(await kindOf(changed(wrongLse), plain, { diagnosis })).toMatchObject({
       id: 'diagnosis scale',
       title: 'the scale is wrong',
-      equivalents: ['diagnosis base', 'diagnosis dim'],
+      // Putting the LSE right makes the law hold as well.
+      equivalents: ['diagnosis base', 'diagnosis dim', 'lse'],
     });
     expect((await kindOf(changed(ofEmptyRows(1)), empty, { diagnosis })).id).toBe(
       'rows-without-keys',
     );
+  });
+
+  it('may be of whatever the rows of the problem as it was drawn bear out', async () => {
+    const fitting = ['causal-mask-missing', 'mask-aligned-top-left'];
+    const ofFitting = fitting.map((id) => `diagnosis ${id}`);
+    const ofRows = await kindOf(changed(ofEmptyRows(1)), empty, { fitting });
+    expect(ofRows.id).toBe('rows-without-keys');
+    expect(ofRows.equivalents).toEqual(expect.arrayContaining(ofFitting));
+    const both = changed(ofEmptyRows(1), (out) => (out[out.length - 1] += 0.25));
+    const ofLaw = await kindOf(both, empty, { fitting });
+    expect([ofLaw.id, ofLaw.equivalents]).toEqual(['law within-bound', ofFitting]);
   });
 
   it('is else what has to be put right', async () => {

@@ -84,6 +84,19 @@ describe('violations of one cause', () => {
     );
   });
 
+  inTurn('are one finding where the masks of rows without keys are wrong as all are', async () => {
+    const unmasked: AttentionKernel = (problem) => exactKernel({ ...problem, causal: false });
+    const causal = { ...promises, formats: ['fp32'], causal: 'only', window: false } as const;
+    const scope = {
+      ...options,
+      laws: ['within-bound', 'weights-sum-to-one', 'empty-rows'],
+    } as const;
+    const result = await checkKernel(unmasked, causal, scope);
+    const groups = groupFailures(result).map(({ violations }) => violations.length);
+    expect(groups).toEqual([result.laws.filter(({ status }) => status === 'violated').length]);
+    expect(groups[0]).toBeGreaterThan(1);
+  });
+
   inTurn('are told from those of others', async () => {
     const both = spoilt((out, lse, problem) => {
       const shape = problemShape(problem);

@@ -15,11 +15,12 @@ from ...arguments import JudgingArguments, check_names
 from ...dump import Premises
 from ..backward import Backward
 from ..calls import RecordedCall
-from ..judged_calls import Chosen, JudgedAttentionCalls
+from ..chosen_calls import Chosen
+from ..judged_call import JudgedCall, Part, told_call
+from ..judged_calls import JudgedAttentionCalls
 from ..known import Subject
 from ..problem import NotJudgedError
 from ..sampling import Sampling
-from ..verdicts import JudgedCall, told_failure
 from .kernel_call import KernelCall, read_kernel_call
 from .row import Layout, Row
 from .table import CACHE_NAMES, FLASH_NAMES, FLASH_WITHOUT_MEANING
@@ -94,6 +95,7 @@ class Kernel:
             names={**_names_of(function), **own},
             without_meaning=(FLASH_WITHOUT_MEANING - {"out"}) | {"self", *ignore},
             layout=layout,
+            is_own=True,
             defaults=defaults,
             results=results,
             lse_base=lse_base,
@@ -155,21 +157,24 @@ class JudgedFunction(JudgedAttentionCalls):
 
         def judge() -> None:
             said.gradients_not_judged = None
-            with self._timed():
+            with self._timed(said):
                 self._judge(recorded, subject)
 
         self._judge(replace(recorded, backward=None), subject)
         said.gradients_not_judged = "no backward pass came through"
         watched.on_end = judge
 
-    def _fail(self, said: JudgedCall, recorded: RecordedCall) -> None:
+    def _fail(self, said: JudgedCall, part: Part, keep: Callable[[], str]) -> None:
         __tracebackhide__ = True
-        super()._fail(said, recorded)
+        super()._fail(said, part, keep)
         if self._on_fail == "raise":
-            raise AssertionError("\n".join(told_failure(said)))
+            raise AssertionError("\n".join(told_call(said)))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
+
+    def __repr__(self) -> str:
+        return f"<judged {self.kernel.name}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """The function as a method of what it is an attribute of."""

@@ -46,11 +46,19 @@ class KernelHooks:
         self._finder = _Finder(frozenset(PUBLIC_KERNELS), self._hook_module)
         #: What keeps kernels from being seen, a line each.
         self.broken: list[str] = []
+        self._called: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The functions that are hooked, by module and name."""
         return tuple(self._names)
+
+    @property
+    def unseen(self) -> list[str]:
+        """The functions that a caller names and of which no call was seen, a line each."""
+        where = "what a closure, a list or a functools.partial holds is not replaced"
+        missed = [kernel.name for kernel in self._own if kernel.name not in self._called]
+        return [f"{name}: no call was seen; {where}" for name in missed]
 
     @property
     def is_within(self) -> bool:
@@ -140,7 +148,9 @@ class KernelHooks:
             if torch.compiler.is_compiling():
                 if self._is_active:
                     self._owner.compiled += 1
+                    self._called.add(name)
                 return function(*args, **given)
+            self._called.add(name)
             # What outlives the context is as it was.
             if not self._is_active or self.is_within:
                 return function(*args, **given)

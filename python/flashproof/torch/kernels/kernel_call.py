@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...dump import Premises
 from ...recurrent.arguments import replaced
+from ...wording import name_of
 from ..backward import is_within_transform
 from ..problem import NotJudgedError
 from .arguments import Given, Words, bound_arguments, number_word, read_words
@@ -34,6 +35,15 @@ class KernelCall:
     words_given: Words
     premises: Premises | None
     results_not_judged: str | None = None
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """What a caller may have left unsaid of a function, in a sentence, by the cause that is found then."""
+        if not self.row.is_own or "causal" in self.words_given:
+            return {}
+        kernel = f"Kernel({name_of(self.function)}, causal=True)"
+        said = f"If it is causal by itself, say so: {kernel}, or judged(causal=True)."
+        return {"causal-mask-unasked": said}
 
     def differentiable(self) -> Mapping[str, Tensor]:
         """The tensors whose gradients are to come, by argument."""

@@ -22,6 +22,8 @@ class Row:
     #: Arguments that change no exact value.
     without_meaning: frozenset[str] = frozenset()
     layout: Layout = "bshd"
+    #: Whether it is a function of the caller's own, who says what it means.
+    is_own: bool = False
     #: Words that every call has unless it says otherwise.
     defaults: Mapping[str, Any] = field(default_factory=dict)
     #: What the function gives, in order: `out`, `lse`, None for what is not judged.

@@ -198,10 +198,13 @@ describe('a gradient that is off by a factor', () => {
     expect(ids({ ...one, values: nothing }, null)).toEqual([]);
     expect(ids({ ...one, exact: nothing }, null)).toEqual([]);
     expect(ids({ ...one, exact: one.exact.map(() => NaN) }, null)).toEqual([]);
-    expect(ids(one, scope)).toEqual(['factor']);
+    const larger = { ...one, values: one.exact.map((x) => 1.5 * x) };
+    expect(ids(larger, scope)).toEqual(['factor']);
+    // Errors that no factor explains any of.
+    expect(ids(one, scope)).toEqual([]);
     const split = scope.slice();
     split[heads * queries] = 0;
     expect(problemShape(problem).groupSize).toBe(groupSize);
-    expect(ids(one, split)).toEqual([]);
+    expect(ids(larger, split)).toEqual([]);
   });
 });

@@ -79,6 +79,24 @@ function slopeOf(values: Float64Array, exact: Float64Array, isIn: (i: number) =>
   return products / squares;
 }
 
+/** The least part of a squared error that a factor which no mistake is known to make has to explain. */
+const leastShare = 0.1;
+
+/** The part of the squared error of some rows that a factor explains. */
+function shareOf(
+  [values, exact]: readonly [values: Float64Array, exact: Float64Array],
+  factor: number,
+  isIn: (i: number) => boolean,
+): number {
+  let [before, after] = [0, 0];
+  exact.forEach((x, i) => {
+    if (!isIn(i) || !Number.isFinite(values[i]) || !Number.isFinite(x)) return;
+    before += (values[i] - x) ** 2;
+    after += (values[i] - factor * x) ** 2;
+  });
+  return 1 - after / before;
+}
+
 /** A scale on a gradient that has none, or missing in one that has it. */
 function* scaleMoved(
   { problem: { scale } }: FailedGradients,
@@ -130,6 +148,11 @@ export function* factorFaults(failed: FailedGradients, scope: Scope | null): Gen
     yield { id, sentence, predicted: predict(failing.map(() => factor)), shrinks: true };
   }
   yield* scaleMoved(failed, failing, slopes, predict);
+  const shares = failing.map(({ quantity: { name }, values }, i) =>
+    shareOf([values, measured.gradients[name].exact.values], slopes[i], scoped[i]),
+  );
+  // Errors that a factor leaves as they are lie beyond their bounds with it by a little less.
+  if (!shares.every((share) => share >= leastShare)) return;
   const found = words.map(
     (word, i) => `${word} is ${slopes[i].toFixed(4)} times what it should be`,
   );
