@@ -362,6 +362,22 @@ def test_tensors_of_a_gpu_are_judged_where_they_lie(monkeypatch, kept, queries, 
     assert judged.passed or str(next(kept.iterdir())) in call.report.command
 
 
+@pytest.mark.parametrize("is_additive", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_masks_and_gradients_are_judged_where_they_lie(monkeypatch, is_additive, causal):
+    monkeypatch.setattr(calls, "lies_on_device", lambda x: True)
+    q, k, v = (x.requires_grad_() for x in tensors(q=(2, 4, 20, 16)))
+    seen = torch.rand(2, 1, 20, k.shape[2], generator=torch.Generator().manual_seed(3)) < 0.8
+    seen[..., 0] = True
+    mask = torch.where(seen, 0.0, -torch.inf).to(q.dtype) if is_additive else seen
+    with judging.judged_attention(on_fail="report") as judged:
+        out = attend(q, k, v, is_causal=True) if causal else attend(q, k, v, attn_mask=mask)
+        out.sum().backward()
+    (call,) = judged.calls
+    assert judged.passed and "Judged on cpu" in call.report.text
+    assert set(call.gradients) == {"dq", "dk", "dv"}
+
+
 def test_no_warning_where_all_is_judged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -114,15 +114,12 @@ class Problem:
         score: FeatureArguments = {"scale": self.scale, "mask": self.mask, "bias": self.bias}
         if not self.causal or queries == keys:
             return (self.q, self.k, self.v), {**score, "causal": self.causal}
-        if self.mask is not None or self.bias is not None:
-            # Both go on from the last query and the last key there, or from the first ones here.
-            arguments = self.arguments()
-            return (self.q, self.k, self.v), {**score, "mask": arguments["mask"]}
+        # Causal rows go on from the last query and the last key there, and from the first ones here.
+        if self.bias is not None or has_gradients and queries < keys:
+            return (self.q, self.k, self.v), {**score, "mask": self.arguments()["mask"]}
         if queries > keys:
             return (self.q, self.k, self.v), {"scale": self.scale, "window": (-1, queries - keys)}
-        # No query sees a key beyond the last query's. They are left out there, and so would be their gradients.
-        if has_gradients:
-            return None
+        # No query sees a key beyond the last query's. They are left out there, as their gradients may not be.
         seen = self.k[:, :, :queries], self.v[:, :, :queries]
         return (self.q, *seen), {"scale": self.scale, "causal": True}
 
