@@ -16,6 +16,7 @@ import { fitPremise } from '../premises/premise-fit.js';
 import { fitQuantisation, quantisationNotes } from '../premises/quantisation-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
+import { locateMaps, type KeyTileMaps } from '../structure/key-tile-maps.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
 import { lostParts, type Explainers, type PremiseTest, type Verdict } from '../verdict.js';
@@ -33,6 +34,8 @@ export interface Judgement {
   readonly outputs: JudgedOutputs;
   /** The output, sequence by sequence; null without packed sequences. */
   readonly sequences: readonly SequenceUsage[] | null;
+  /** What is there of each tile of keys, where some are off; else null. */
+  readonly keyTiles: KeyTileMaps | null;
   readonly oracle: {
     /** Rows settled at each level of precision. */
     readonly rows: Readonly<Record<(typeof levels)[number], number>>;
@@ -227,7 +230,7 @@ function lostOf({ problem, plan }: PreparedAudit, { reference, bounds }: Measure
 /** Judges the outputs of a kernel by the measurements. */
 function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms> {
   const { problem, given, unjudged, options, plan, source } = prepared;
-  const { reference, bounds, structure, rows: statistics } = measured;
+  const { reference, bounds, structure, keyTiles, rows: statistics } = measured;
   const { shape } = reference;
   const { format } = given.out;
   const { premises, arithmetic, thinning, limits } = plan.settings;
@@ -285,6 +288,7 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
       shape,
       outputs: located,
       sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
+      keyTiles: locator === null ? keyTiles : locateMaps(keyTiles, locator),
       arithmetic: description,
       oracle: summariseOracle(reference),
       falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,

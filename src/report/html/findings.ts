@@ -1,4 +1,5 @@
 import { breakLine, element, join, type Html } from '../layout/index.js';
+import { capitalized } from '../../words/index.js';
 import type { AuditReport } from '../json/index.js';
 import {
   failedTestsSection,
@@ -16,10 +17,6 @@ function list(clauses: readonly string[]): Html {
     {},
     clauses.map((clause) => element('li', {}, `${clause}.`)),
   );
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The worst row of a failure: what was given, the exact value and the bound, side by side. */

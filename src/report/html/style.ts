@@ -125,6 +125,16 @@ tbody th{white-space:nowrap}
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;padding:0;margin:8px 0;font-size:.85rem;color:var(--muted)}
 .legend li{display:flex;align-items:center;gap:6px}
 .swatch{border:1px solid var(--outline);border-radius:3px;flex:none}
+table.tiles th,table.tiles td{padding:2px 5px}
+table.tiles td{border:1px solid var(--line)}
+span.swatch{width:16px;height:16px}
+.tile-lost{background:var(--fail);color:var(--page)}
+.tile-less{background:var(--fail-panel);color:var(--fail)}
+.tile-more{background:var(--bound)}
+.tile-doubled{background:var(--found);color:var(--page)}
+.tile-there{color:var(--muted)}
+.tile-untold,.tile-unseen{color:var(--muted);background:repeating-linear-gradient(135deg,var(--line) 0 1px,transparent 1px 6px)}
+.tile-unseen{background:var(--line)}
 .swatch .bound{fill:var(--bound)}
 .swatch .found{fill:var(--found)}
 code,pre{font:.88rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
