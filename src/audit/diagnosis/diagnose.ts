@@ -6,7 +6,13 @@ import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { familiesOf } from './hypotheses/families.js';
 import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
-import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
+import {
+  explainedShare,
+  explains,
+  measureAgreement,
+  misfitOf,
+  type Agreement,
+} from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
 import { placeOfRows } from '../rows/index.js';
 import { formatCount, formatRoughly } from '../../words/index.js';
@@ -205,6 +211,15 @@ interface Attempts {
   readonly tried: readonly Agreement[];
 }
 
+/** Whether a hypothesis that is borne out by rows together also explains nearly all rows that show their error by themselves. */
+function explainsAlone({ hypothesis }: Agreement, alone: readonly SampleRow[]): boolean {
+  const explained = alone.filter((row) => {
+    const prediction = hypothesis.predict(row);
+    return prediction !== null && explains(row, prediction);
+  });
+  return explained.length >= explainedShare * alone.length;
+}
+
 /**
  * Tries the hypotheses on the rows that show the error by themselves; when none of them is borne out, on
  * rows that fail together.
@@ -236,7 +251,12 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     contexts.push(context);
     const trial = tryHypotheses(context);
     tried.push(...trial.tried);
-    const [first, ...others] = bestAgreements(trial.accepted, context);
+    // One row that errs by much makes all fail together, and what the others err by is no cause of it.
+    const alone = pooled
+      ? sampleRows(input, damage, damaged, buildRow, false).filter((row) => row.damaged)
+      : [];
+    const accepted = trial.accepted.filter((one) => explainsAlone(one, alone));
+    const [first, ...others] = bestAgreements(accepted, context);
     if (first === undefined) continue;
     const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
     if (causes.size > mostEqual)

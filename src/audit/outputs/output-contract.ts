@@ -5,7 +5,7 @@ import { plainText } from '../../words/index.js';
 import { KernelBound } from '../bounds/index.js';
 import { diagnose, type Diagnosis } from '../diagnosis/index.js';
 import { measureBounds } from '../element-bounds.js';
-import { findingsOf, outputWords } from '../findings.js';
+import { findingsOf, localStatement, outputWords } from '../findings.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
 import { countLost, type LostElements } from '../element-test.js';
@@ -14,7 +14,7 @@ import { quantisedInputs } from '../premises/quantised-inputs.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { fitQuantisation, quantisationNotes } from '../premises/quantisation-fit.js';
-import { createRowLocator, locateOutputs } from '../rows/index.js';
+import { createRowLocator, locateOutputs, type Place } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
 import { locateMaps, type KeyTileMaps } from '../structure/key-tile-maps.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
@@ -250,12 +250,14 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
   ];
   const judged = judgedQuantities(located);
   const { description } = arithmetic;
-  const findings = findingsOf(judged, { ...outputWords, arithmetic: description });
+  const words = { ...outputWords, arithmetic: description };
+  const findings = findingsOf(judged, words);
   const isOfMain = findings.at(0)?.quantity === located.out.quantity.name;
   const evidence = {
     judged,
     required: [located.out],
     findings,
+    localStatement: (place: Place) => localStatement(findings[0], judged, words, place),
     knownCause: isOfMain ? widenedCause(given.out, reference.quantities.out.values) : null,
     hollow: hollowNote(reference),
     left: lostParts(judged).map((part) => `${part} are no larger than underflow, and not judged`),
@@ -263,7 +265,7 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
     sample: sampleOf(problem, shape),
     unjudged: {
       unbounded: () =>
-        `no element has a bound under the premises (${description}); scores, weights or sums leave the range of their formats everywhere`,
+        `no element has a bound under the premises, ${description}; scores, weights or sums leave the range of their formats everywhere`,
       lost: (named: string) =>
         `nothing in ${named} is larger than underflow, which may take all of it`,
     },
