@@ -44,7 +44,7 @@ function failureContent(report: AuditReport): Html {
     // Beside the verdict already where it is of numbers.
     ['Worst row', worst === null || worst.numbers !== null ? null : worst.text],
   ] as const;
-  const failed = failedTestsSection(report);
+  const failed = failedTestsSection(report, 'the table of all tests below has them');
   return join(
     texts.flatMap(([name, text]) => (text === null ? [] : [element('p', {}, `${name}: ${text}.`)])),
     failed === null ? '' : sectionTable('The tests that fail by most', failed),

@@ -11,6 +11,7 @@ const kinds = {
   there: '0: there, within what rounding explains',
   more: 'a part is too much, or another tile is off',
   doubled: '+0.5 to +1: counts twice',
+  trace: 'below a quarter: a trace, such as errors of other tiles leave',
   untold: '?: it weighs too little to tell',
   unseen: 'the queries see nothing of it, or nothing else',
 } as const;
@@ -25,6 +26,9 @@ const untold = 0.5;
 const whole = { lost: [0.9, 4], doubled: [-1.1, -0.45] } as const;
 /** The part of the squared error that a tile must be before it is told that it is lost or doubled: other errors have traces alike. */
 const leastOfError = 0.95;
+
+/** The part of a tile below which it is a trace. */
+const leastPart = 0.25;
 
 /** A tile of keys for some queries: its kind, and the part of it that is too much. */
 interface Cell {
@@ -49,6 +53,7 @@ function cellsOf({ missing, explained, ofError }: KeyTileRow): Cell[] {
     const slack = explained[t];
     if (part === null || slack === null) return { kind: 'unseen', excess: 0 };
     if (!isBeyond(t)) return { kind: slack > untold ? 'untold' : 'there', excess: 0 };
+    if (Math.abs(part) < leastPart) return { kind: 'trace', excess: -part };
     return { kind: isWhole(t, whole[named]) ? named : part > 0 ? 'less' : 'more', excess: -part };
   });
 }
@@ -59,7 +64,7 @@ function cellText({ kind, excess }: Cell): string {
   if (kind === 'untold') return '?';
   if (kind === 'unseen') return '';
   const size = Math.abs(excess);
-  return `${excess < 0 ? '−' : '+'}${size < 0.005 || size >= 100 ? formatNumber(size) : size.toFixed(2)}`;
+  return `${excess < 0 ? '−' : '+'}${size >= 100 ? formatNumber(size) : size.toFixed(2)}`;
 }
 
 /** The most places that a sentence lists. */
