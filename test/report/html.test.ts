@@ -332,7 +332,7 @@ describe('an HTML report', () => {
     const report = judgedReport('O × 1.5');
     const document = parsed(await renderHtml(full));
     const command = document.querySelector('#reproduce pre')!.textContent!;
-    expect(command).toMatch(/^npx flashproof audit /);
+    expect(command).toMatch(/^npx flashproof audit/);
     const page = parsed(
       await renderHtml(pageOf({ ...report, verdict: { ...report.verdict, notes: ['a note'] } })),
     );
