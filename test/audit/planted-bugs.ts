@@ -843,7 +843,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
 
 const secondHead = 'head 1';
 const bothHeads = (first: number, last: number) =>
-  `queries ${first} to ${last} (${2 * (last - first + 1)} of 512 rows)`;
+  `queries ${first} to ${last}, ${2 * (last - first + 1)} of 512 rows`;
 
 /**
  * Where bugs are that are not everywhere, by what they do: rows that a bug leaves as they are, as one whose running

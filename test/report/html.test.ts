@@ -346,7 +346,7 @@ describe('an HTML report', () => {
     const note = [...page.querySelectorAll('header p')].find(
       (one) => one.textContent === 'Note: a note.',
     )!;
-    expect(note.getAttribute('class')).toBeNull();
+    expect(note.getAttribute('class') ?? '').toBe('');
   });
 
   test('gives every technique its bound, what was found and the share', async () => {
