@@ -179,10 +179,7 @@ const mostListed = 3;
  * The allowance and the finding are given, without the share: a share above 1 says no more.
  * @param elsewhere where the others are, a clause
  */
-export function failedTestsSection(
-  report: AuditReport,
-  elsewhere = inFull,
-): Section | null {
+export function failedTestsSection(report: AuditReport, elsewhere = inFull): Section | null {
   const ofOutputs = report.outputs === null ? [] : testRows(report);
   const rows = [...ofOutputs, ...gradientTestRows(report)];
   return failedRowsSection(rows, testWords(report.outputs ?? []), elsewhere);
