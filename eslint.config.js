@@ -123,7 +123,15 @@ export const arrows = {
     ...['meaning/contracts', 'meaning/gradients', 'meaning/recurrent', 'problem'],
   ],
   browser: [
-    ...['jobs/audit', 'report/html', 'report/json', 'io/tensors', 'audit', 'attribution'],
+    ...[
+      'jobs/audit',
+      'report/html',
+      'report/layout',
+      'report/json',
+      'io/tensors',
+      'audit',
+      'attribution',
+    ],
     ...['kernels', 'oracles', 'machine', 'formats', 'problem'],
   ],
   cli: [

@@ -9,7 +9,7 @@ import type {
 } from './judge-quantity.js';
 import { describePlace } from './kernel-outputs.js';
 import { recurrentStatements } from './recurrent/recurrent-statistic.js';
-import { describeRows } from './rows/index.js';
+import { describeRows, type Place } from './rows/index.js';
 import { isBeyond, type RowsOfHead, type Statement } from './structure/error-statistic.js';
 import { structureStatements } from './structure/structure-result.js';
 
@@ -102,18 +102,48 @@ const statisticStatement: Readonly<Record<JudgedStatistic['test'], Statement>> =
 
 const statisticTests = Object.keys(statisticStatement) as JudgedStatistic['test'][];
 
+/** What a statistic that fails says. */
+function statementOf(
+  failing: JudgedStatistic,
+  judged: JudgedQuantity,
+  words: FindingWords,
+): string {
+  const { name, prose } = judged.quantity;
+  const sum = words.sums[name] ?? `the sum of ${prose} is off`;
+  return statisticStatement[failing.test](failing, rowsOf(failing, judged, words), prose, sum);
+}
+
+/** Where no more than one in so many rows of some heads err, the statistic of one row says more than that of a head. */
+const fewRows = 8;
+
+/**
+ * What the test of a finding says of the single row, or the tile, that is worst, where few rows of their heads err: a statistic of
+ * the whole head thins their errors out. Null where more rows err, or the test has no such result.
+ */
+export function localStatement(
+  { quantity, test }: Finding,
+  all: readonly JudgedQuantity[],
+  words: FindingWords,
+  { rows }: Place,
+): string | null {
+  const judged = all.find((one) => one.quantity.name === quantity);
+  if (judged === undefined || rows === null || rows.count * fewRows > rows.of) return null;
+  const narrow = (['row', 'tile'] as const)
+    .map((scope) => judged.structure.find((one) => one.test === test && one.scope === scope))
+    .find((result) => result !== undefined && isBeyond(result));
+  return narrow === undefined ? null : statementOf(narrow, judged, words);
+}
+
 /** The findings of failing statistics: for each test its widest failing scope. */
 function statisticFindings(judged: JudgedQuantity, words: FindingWords): Finding[] {
   const { quantity, structure } = judged;
-  const { name, prose } = quantity;
+  const { name } = quantity;
   return statisticTests.flatMap((test) => {
     const failing = scopeOrder
       .map((scope) => structure.find((result) => result.test === test && result.scope === scope))
       .find((result) => result !== undefined && isBeyond(result));
     if (failing === undefined) return [];
-    const where = rowsOf(failing, judged, words);
-    const sum = words.sums[name] ?? `the sum of ${prose} is off`;
-    const statement = statisticStatement[test](failing, where, prose, sum);
+    const statement = statementOf(failing, judged, words);
     const named: FindingTest = words.prefixesTests ? `${name}-${test}` : test;
     return [{ quantity: name, test: named, isWorstCase: false, statement }];
   });

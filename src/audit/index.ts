@@ -165,5 +165,6 @@ export {
   type StructureTest,
 } from './structure/structure-result.js';
 export { findingTest, type Finding, type FindingTest } from './findings.js';
-export { premiseHint, type Verdict } from './verdict.js';
+export { nearestClause, premiseHint, type Verdict } from './verdict.js';
 export type { UntestedStructure } from './structure/structure-result.js';
+export type { KeyTileMap, KeyTileMaps, KeyTileRow } from './structure/key-tile-maps.js';

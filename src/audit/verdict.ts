@@ -1,10 +1,13 @@
 import { formatNumber, listed, stated, type StatedVerdict } from '../words/index.js';
-import type { Diagnosis } from './diagnosis/index.js';
+import type { Diagnosis, DiagnosisCandidate } from './diagnosis/index.js';
 import type { Finding } from './findings.js';
 import type { JudgedQuantity } from './judge-quantity.js';
 import type { PremiseFit } from './premises/premise-fit.js';
-import { placeInBrackets, type Place } from './rows/index.js';
+import { describePlace, placeInBrackets, type Place } from './rows/index.js';
 import type { UntestedStructure } from './structure/structure-result.js';
+
+/** A cause that is not surely one, and the part of the squared error that it explains. */
+type Candidate = Pick<DiagnosisCandidate, 'sentence' | 'explained'>;
 
 /** The cause of a failure, as far as a verdict tells it. */
 export interface Cause {
@@ -13,6 +16,8 @@ export interface Cause {
   /** The cause in words, without its place and its full stop. */
   readonly sentence: string;
   readonly place: Place | null;
+  /** The nearest causes where none is named, the one that explains most first; none, or left out, where one is. */
+  readonly candidates?: readonly Candidate[];
 }
 
 /** The findings on judged quantities, in one sentence and in full. */
@@ -48,6 +53,29 @@ export function premiseHint({ statement, flags }: PremiseFit): string {
   return `${statement}; if that is what it is, say ${flags}`;
 }
 
+/** By how much of the squared error a cause may come behind the nearest one and be told beside it. */
+const asNear = 0.1;
+
+/** The nearest cause and the next, where it comes as near, with how much they explain, in a clause; null without any. */
+export function nearestClause(candidates: readonly Candidate[]): string | null {
+  const [first] = candidates;
+  if (first === undefined) return null;
+  const near = candidates.slice(0, 2).filter((one) => one.explained >= first.explained - asNear);
+  const shares = near.map(({ explained }) => Math.floor(explained * 100));
+  return `${near.map(({ sentence }) => sentence).join(', or ')}, which would explain ${shares.join(' and ')} % of the squared error`;
+}
+
+/** The part of the squared error from which on a headline tells the nearest cause. */
+const nearEnough = 0.9;
+
+/** Behind what is wrong: which rows err, that no cause explains it, and the cause that nearly does. */
+function unexplainedClauses(statement: string, { place, candidates = [] }: Cause): string {
+  const where = place === null ? 'everywhere' : describePlace(place);
+  const rows = where === 'everywhere' || statement.includes(where) ? '' : `; what errs is ${where}`;
+  const nearest = nearestClause(candidates.filter(({ explained }) => explained >= nearEnough));
+  return `${rows}; the cause is unexplained${nearest === null ? '' : `; the nearest known: ${nearest}`}`;
+}
+
 /** The reason of a failure: its cause and place, or, where that is unknown, the finding that explains most. Ends with a full stop. */
 export function failureReason(
   first: Pick<Finding, 'statement'>,
@@ -61,7 +89,7 @@ export function failureReason(
   if (diagnosis.id !== 'unexplained')
     return `${diagnosis.sentence}${placeInBrackets(diagnosis.place)}${of}.${declared}`;
   return premise === null
-    ? `${first.statement}${of}; the cause is unexplained.`
+    ? `${first.statement}${of}${unexplainedClauses(first.statement, diagnosis)}.`
     : `${first.statement}${of}.${declared}`;
 }
 
@@ -83,6 +111,8 @@ export interface Evidence<C extends Cause = Diagnosis> {
   readonly findings: readonly Finding[];
   /** The cause of a failure that needs no explaining; null, or left out, where there is none. */
   readonly knownCause?: C | null;
+  /** What the first finding comes to on the worst of few rows; null, or left out, where it says no more. */
+  readonly localStatement?: (place: Place) => string | null;
   /** The reason why a pass means little whatever the kernel computes, in a clause; null, or left out, where it means something. */
   readonly hollow?: string | null;
   /** Further parts that a pass leaves out, a clause each. */
@@ -203,7 +233,10 @@ export function reachVerdict<C extends Cause>(
     const diagnosis = knownCause ?? explainers?.diagnose() ?? null;
     const premise =
       knownCause === null ? (explainers?.fitPremise?.(findings, diagnosis) ?? null) : null;
-    const reason = failureReason(findings[0], diagnosis, premise, sampledRows(evidence));
+    const place = diagnosis?.id === 'unexplained' ? diagnosis.place : null;
+    const local = place === null ? null : (evidence.localStatement?.(place) ?? null);
+    const first = { statement: local ?? findings[0].statement };
+    const reason = failureReason(first, diagnosis, premise, sampledRows(evidence));
     return { pass: false, ...stated('FAIL', reason), findings, diagnosis, premise, judged };
   }
   const unexplained = { findings, diagnosis: null, premise: null, judged };

@@ -17,9 +17,13 @@ import {
   type TensorPlaces,
 } from '../jobs/audit/index.js';
 import { renderHtml } from '../report/html/index.js';
+import { quoteShellCommand } from '../report/layout/index.js';
 import type { AuditReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { BlobFiles } from './blob-files.js';
+
+/** The inputs that a file may have under other names. */
+const inputNames = ['q', 'k', 'v'] as const;
 
 /** The flags of `flashproof audit` that a page has fields for, by the name of the field, in the order of a command. */
 const flags = {
@@ -48,10 +52,10 @@ const flags = {
 
 /**
  * Statements about a dump beside its own, in the words of `flashproof audit`; empty for none. A tensor is `file:tensor`, or
- * `:tensor` of the problem's own file; `causal` is `yes`, `no`, or empty for the file's own value; `format` has declarations
+ * `:tensor` of the problem's own file, as q, k and v are that it has under other names; `causal` is `yes`, `no`, or empty for the file's own value; `format` has declarations
  * `tensor=format`, divided by spaces or commas; `rows` is `all`, or empty for a sample where all would take long.
  */
-export type AuditWords = Readonly<Record<keyof typeof flags, string>>;
+export type AuditWords = Readonly<Record<keyof typeof flags | (typeof inputNames)[number], string>>;
 
 /** A dump to judge. */
 export interface AuditFilesRequest {
@@ -69,6 +73,8 @@ export interface AuditedFiles {
   readonly report: AuditReport;
   /** The report as an HTML page. */
   readonly page: string;
+  /** The command line with the same meaning, as a shell reads it. */
+  readonly command: string;
 }
 
 /** The words that are not empty. */
@@ -78,14 +84,22 @@ function givenWords(words: Partial<AuditWords>): Partial<AuditWords> {
 
 /** The command line with the same meaning. */
 function commandWords(path: string, words: Partial<AuditWords>): string[] {
-  const given = (Object.keys(flags) as (keyof AuditWords)[]).flatMap((name) => {
+  const renamed = Object.entries(placesOf(words)).map(([name, place]) => `${name}=${place}`);
+  const given = (Object.keys(flags) as (keyof typeof flags)[]).flatMap((name) => {
     const text = words[name];
     if (text === undefined) return [];
     if (name === 'causal') return [text === 'yes' ? '--causal' : '--no-causal'];
     const texts = name === 'format' ? declarations(words) : [text];
     return texts.flatMap((one) => [`--${flags[name]}`, one]);
   });
-  return ['flashproof', 'audit', path, ...given];
+  return ['flashproof', 'audit', path, ...renamed.flatMap((one) => ['--tensor', one]), ...given];
+}
+
+/** Where q, k and v are that the file has under other names. */
+function placesOf(words: Partial<AuditWords>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    inputNames.flatMap((name) => (words[name] === undefined ? [] : [[name, words[name]]])),
+  );
 }
 
 function declarations({ format = '' }: Partial<AuditWords>): string[] {
@@ -171,7 +185,7 @@ export async function auditFiles(
       recurrentOptions: [],
       attentionOptions: [],
       linkOptions: [],
-      link: {},
+      link: { tensors: placesOf(words) },
       source: null,
       premise: premise === undefined ? undefined : [premise],
       modelSettings: () => new Map(),
@@ -195,5 +209,6 @@ export async function auditFiles(
       words: [...command, '--json', 'report.json'],
     },
   ];
-  return { report, page: await renderHtml({ ...page!, identification: null, commands }) };
+  const rendered = await renderHtml({ ...page!, identification: null, commands });
+  return { report, page: rendered, command: `npx ${quoteShellCommand(command)}` };
 }

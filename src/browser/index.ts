@@ -4,6 +4,7 @@ export {
   type AuditFilesRequest,
   type AuditWords,
 } from './audit-files.js';
+export { likelyTensors } from '../io/tensors/index.js';
 export { blobFiles, type BlobFiles } from './blob-files.js';
 export { webCodecs } from './web-codecs.js';
 export {

@@ -1,4 +1,5 @@
 export {
+  capitalized,
   listed,
   displayWidth,
   plainText,

@@ -14,6 +14,11 @@ export function stated(status: VerdictStatus, reason: string): StatedVerdict {
   return { status, sentence: `${status}: ${reason}` };
 }
 
+/** A text with a capital letter at its beginning. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** The reason in a verdict's sentence: all behind its status. */
 export function reasonOf({ status, sentence }: StatedVerdict): string {
   return sentence.slice(status.length + 2);

@@ -61,7 +61,7 @@ function keyTileResults(problem: Problem, errors: RowErrors): StructureResult[] 
         format: projectionFormat('bf16', 'bf16'),
       };
     });
-    for (const result of testKeyTiles(group, blocks, limits)) worst.add(result);
+    for (const result of testKeyTiles(group, blocks, limits).worst) worst.add(result);
   }
   return worst.list();
 }

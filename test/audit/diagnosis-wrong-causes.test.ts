@@ -8,6 +8,7 @@ import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { turns } from '../setup/turns.js';
 import { filledProblem } from '../setup/problems.js';
+import { casePaths, readCase } from './captured-cases.js';
 import { decode, encode } from './damage.js';
 import { normalNumbers } from './planted-bugs.js';
 import { runPlantedKernel } from './planted-kernel.js';
@@ -190,6 +191,29 @@ describe('what is no known cause is not given one', () => {
       withOut(large, () => normal()),
     );
     expect(id, sentence).toBe('unexplained');
+  });
+});
+
+describe('one row that errs by a factor of its own', () => {
+  // A row that errs by 5 % makes whole heads fail, and what the sound rows of FlashAttention-4 err by fits other causes.
+  inTurn.each(
+    casePaths.flatMap((path) =>
+      [0.3, 0.8].map((part) => [path.split('/').at(-1)!, path, part] as const),
+    ),
+  )('of %s gets no cause, and the verdict tells its place', async (_name, path, part) => {
+    const { problem, outputs, reference } = await readCase(path);
+    const { out, lse } = outputs.fa4;
+    const [heads, queries, columns] = out.shape.slice(-3);
+    const row = Math.floor(heads * queries * part);
+    const damaged = decode(out).map((x, i) => (Math.floor(i / columns) === row ? 1.05 * x : x));
+    const given = { out: encode(damaged, out.format, out.shape), lse };
+    const { verdict } = judgeOutputs(problem, given, { reference: reference() });
+    if (verdict.pass) return;
+    expect(verdict.diagnosis!.id, verdict.sentence).toBe('unexplained');
+    if (verdict.diagnosis!.place !== null)
+      expect(verdict.sentence).toMatch(
+        new RegExp(`what errs is .*query ${row % queries}, 1 of \\d+ rows`),
+      );
   });
 });
 

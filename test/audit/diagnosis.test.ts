@@ -226,7 +226,7 @@ describe('a diagnosis', () => {
   inTurn('says which queries are concerned', () => {
     const warp = withValues((x, row) => ((row % queries) % 64 < 32 ? x / 2 : x));
     expect(describePlace(diagnosisOf(problem, warp).place!)).toBe(
-      'queries 0 to 31 and 64 to 71 (80 of 144 rows)',
+      'queries 0 to 31 and 64 to 71, 80 of 144 rows',
     );
   });
 

@@ -828,14 +828,14 @@ const features: Readonly<Record<string, HostMistake>> = {
     'prefix',
     ({ prefix: _, ...p }) => p,
     ['prefix-ignored'],
-    'queries 0 to 22 (46 of 192 rows)',
+    'queries 0 to 22, 46 of 192 rows',
   ),
   'prefix one key too long': mistake(
     'prefix',
     'prefix',
     (p) => ({ ...p, prefix: p.prefix! + 1 }),
     ['prefix-limit'],
-    'queries 0 to 23 (48 of 192 rows)',
+    'queries 0 to 23, 48 of 192 rows',
   ),
   'window ignored': mistake('window', 'window', (p) => ({ ...p, window: null }), [
     'window-ignored',
@@ -845,7 +845,7 @@ const features: Readonly<Record<string, HostMistake>> = {
     'window',
     (p) => ({ ...p, window: { left: 20, right: 11 } }),
     ['window-limit'],
-    'queries 0 to 84 (170 of 192 rows)',
+    'queries 0 to 84, 170 of 192 rows',
   ),
 };
 

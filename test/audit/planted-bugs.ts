@@ -843,7 +843,7 @@ export const plantedBugs: Readonly<Record<string, PlantedBug>> = {
 
 const secondHead = 'head 1';
 const bothHeads = (first: number, last: number) =>
-  `queries ${first} to ${last} (${2 * (last - first + 1)} of 512 rows)`;
+  `queries ${first} to ${last}, ${2 * (last - first + 1)} of 512 rows`;
 
 /**
  * Where bugs are that are not everywhere, by what they do: rows that a bug leaves as they are, as one whose running
@@ -856,17 +856,17 @@ export const plantedPlaces: Readonly<Partial<Record<string, string>>> = {
   'columns 3 and 40 swapped on one head': 'head 1, columns 3 and 40',
   'columns interleaved': 'columns 1 to 62',
   'the last 8 columns not written': 'columns 56 to 63',
-  'two rows swapped': 'head 0, queries 40 to 41 (2 of 256 rows)',
+  'two rows swapped': 'head 0, queries 40 to 41, 2 of 256 rows',
   'the last 16 rows stale': bothHeads(240, 255),
   'the last 16 rows zero': bothHeads(240, 255),
-  'the last row zero': 'query 255 (2 of 512 rows)',
-  'one warp 1 % too large': 'queries 32 to 63 and 160 to 191 (128 of 512 rows)',
+  'the last row zero': 'query 255, 2 of 512 rows',
+  'one warp 1 % too large': 'queries 32 to 63 and 160 to 191, 128 of 512 rows',
   'one warp of 16 rows half as large':
-    'queries 16 to 31, 80 to 95, 144 to 159 and 208 to 223 (128 of 512 rows)',
-  'one warp leaves out the last tile': 'queries 0 to 31 and 128 to 159 (128 of 512 rows)',
+    'queries 16 to 31, 80 to 95, 144 to 159 and 208 to 223, 128 of 512 rows',
+  'one warp leaves out the last tile': 'queries 0 to 31 and 128 to 159, 128 of 512 rows',
   'one warp does not rescale O': '96 of 512 rows',
   'one warp of 16 rows reads stale V':
-    'queries 0 to 15, 64 to 79, 128 to 143 and 192 to 207 (128 of 512 rows)',
+    'queries 0 to 15, 64 to 79, 128 to 143 and 192 to 207, 128 of 512 rows',
   'LSE 0.001 too high on a tile of queries': bothHeads(64, 127),
   'LSE in base 2 on one head': secondHead,
   'LSE of neighbouring rows': bothHeads(1, 255),

@@ -125,9 +125,9 @@ describe('flashproof audit --html', () => {
     const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(
       ([, quoted, plain]) => quoted ?? plain!,
     );
-    expect(words.slice(0, 3)).toEqual(['flashproof', 'audit', path]);
+    expect(words.slice(0, 4)).toEqual(['npx', 'flashproof', 'audit', path]);
     await rm(page());
-    await runInProcess(...words.slice(1), '--quiet');
+    await runInProcess(...words.slice(2), '--quiet');
     const second = await read();
     const timeless = ({ verdict, outputs, techniques, problem }: JudgedReport) => ({
       verdict,

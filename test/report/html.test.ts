@@ -328,6 +328,27 @@ describe('an HTML report', () => {
     }
   });
 
+  test('says where in it the rest stands, the share of the bound, and commands that can be pasted', async () => {
+    const report = judgedReport('O × 1.5');
+    const document = parsed(await renderHtml(full));
+    const command = document.querySelector('#reproduce pre')!.textContent!;
+    expect(command).toMatch(/^npx flashproof audit/);
+    const page = parsed(
+      await renderHtml(pageOf({ ...report, verdict: { ...report.verdict, notes: ['a note'] } })),
+    );
+    const main = page.querySelector('main')!.textContent!;
+    expect(main).toMatch(/more tests? fails?; the table of all tests below has them/);
+    expect(main).not.toContain('--full');
+    const shares = [...page.querySelectorAll('.figures-of-merit data')].map(
+      (node) => node.textContent,
+    );
+    expect(shares[0]).toMatch(/^[\d.]+ [%×]$/);
+    const note = [...page.querySelectorAll('header p')].find(
+      (one) => one.textContent === 'Note: a note.',
+    )!;
+    expect(note.getAttribute('class') ?? '').toBe('');
+  });
+
   test('gives every technique its bound, what was found and the share', async () => {
     const table = fromReported<TechniqueTable>(withTechniques.techniques!);
     const document = parsed(await renderHtml(full));

@@ -81,7 +81,7 @@ function* changedCopies(
 
 /** Places that are left out where a problem has nothing of the kind, or where another is instead. */
 const optional =
-  /^\/(problem\/features(\/[a-zA-Z]+)?|sequences|gradients|sample\/statistics)$|\/(at|first|firstNonFinite)\/sequence$|^(?!.*\/numbers\/).*\/(at|firstNonFinite)\/(query|key|column)$/;
+  /^\/(problem\/features(\/[a-zA-Z]+)?|sequences|keyTiles|gradients|sample\/statistics)$|\/(at|first|firstNonFinite)\/sequence$|^(?!.*\/numbers\/).*\/(at|firstNonFinite)\/(query|key|column)$/;
 
 /**
  * Places of outputs are described as those of gradients are, which may be of keys, of heads, of a bias. And premises are fitted

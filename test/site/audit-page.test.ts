@@ -210,6 +210,83 @@ describe.runIf(hasChromium())('the audit page in Chromium', { timeout: patience 
     await page.waitForSelector(`#outcome :text("Judged: ${others[0]}")`, { timeout: patience });
   });
 
+  /** A dump whose tensors have other names: those of a fixture, as another file. */
+  function renamedDump(names: Readonly<Record<string, string>>): string {
+    const bytes = readFileSync(fixture);
+    const start = 8 + Number(bytes.readBigUInt64LE());
+    const header = JSON.parse(bytes.toString('utf8', 8, start));
+    const renamed = Object.entries(header).map(([own, tensor]) => [names[own] ?? own, tensor]);
+    const text = JSON.stringify(Object.fromEntries(renamed));
+    const padded = Buffer.from(text.padEnd(8 * Math.ceil(text.length / 8)));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(padded.length));
+    const path = join(scratch, 'renamed.safetensors');
+    writeFileSync(path, Buffer.concat([length, padded, bytes.subarray(start)]));
+    return path;
+  }
+
+  it('offers what tensors of other names are, and judges them as the command line does', async () => {
+    const names = {
+      q: 'query',
+      k: 'key',
+      v: 'value',
+      'torch_cudnn.out': 'attn_output',
+      'torch_cudnn.lse': 'softmax_lse',
+    };
+    const path = renamedDump(names);
+    await give(path);
+    const note = await page.locator('#outcome .note').innerText();
+    expect(note).toContain('Read query as q, key as k, value as v, attn_output as O?');
+    const chosen = await Promise.all(
+      ['q', 'k', 'v', 'output', 'lse'].map((id) => page.inputValue(`#${id}`)),
+    );
+    expect(chosen).toEqual([':query', ':key', ':value', ':attn_output', ':softmax_lse']);
+    await page.click('#outcome button');
+    await page.waitForSelector('#outcome .pass', { timeout: patience });
+    const command = await page.locator('#command').innerText();
+    const [, , ...words] = command.replace('renamed.safetensors', path).split(' ');
+    const { stdout } = await runInProcess(...words, '--threads', '1', '--json', '-');
+    expect(command).toContain(
+      '--tensor q=:query --tensor k=:key --tensor v=:value --output :attn_output',
+    );
+    expect(await page.locator('#outcome').innerText()).toContain(
+      JSON.parse(stdout).verdict.sentence,
+    );
+    expect(await page.frameLocator('#frame').locator('#reproduce').innerText()).toContain(
+      '--tensor q=:query',
+    );
+    // Without them it is refused as the command line refuses it.
+    await page.evaluate(
+      "for (const id of ['q', 'k', 'v', 'lse']) document.getElementById(id).value = ''",
+    );
+    await page.click('#run');
+    await page.waitForSelector('#outcome .refused', { timeout: patience });
+    const line = await refusal('audit', path, '--output', ':attn_output');
+    expect(await page.locator('#outcome .refused').innerText()).toBe(
+      line.replaceAll(path, 'renamed.safetensors'),
+    );
+  });
+
+  it('keeps the hint to choose others, has each example to save, and no full bar while it works', async () => {
+    await open('splits');
+    expect(await page.isVisible('.drop label')).toBe(true);
+    const saving = page.waitForEvent('download');
+    await page.click('#about a');
+    expect(readFileSync(await (await saving).path())).toEqual(
+      readFileSync(join(folder, 'examples/splits.safetensors')),
+    );
+    await page.evaluate(
+      "globalThis.places = []; new MutationObserver(() => places.push(document.querySelector('progress').position)).observe(document.querySelector('progress'), { attributes: true })",
+    );
+    await page.click('#options summary');
+    await page.click('#run');
+    await page.waitForSelector('#running', { state: 'visible' });
+    await page.waitForSelector('#outcome .verdict', { timeout: patience });
+    const places = await page.evaluate<number[]>('places');
+    expect(places.length).toBeGreaterThan(0);
+    expect(Math.max(...places)).toBeLessThan(1);
+  });
+
   it('asks nothing of any other place, and nothing of any place once it was opened', async () => {
     await give(fixture);
     await page.evaluate('navigator.serviceWorker.ready.then(() => null)');

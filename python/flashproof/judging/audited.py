@@ -47,7 +47,7 @@ class Audited:
     def sentence(self) -> str:
         """The verdict's sentence, without the word that it begins with, and without a cause that is none."""
         said = str(self.document["verdict"]["sentence"]).partition(": ")[2].rstrip(".")
-        return said.removesuffix("; the cause is unexplained")
+        return said.partition("; the cause is unexplained")[0]
 
     @property
     def causes(self) -> tuple[str, ...]:

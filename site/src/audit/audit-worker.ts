@@ -1,4 +1,9 @@
-import { auditFiles, judgedNames, RequestError } from '../../../src/browser/index.js';
+import {
+  auditFiles,
+  judgedNames,
+  likelyTensors,
+  RequestError,
+} from '../../../src/browser/index.js';
 import { tensorFilesOf } from './files.js';
 import type { AuditAnswer, AuditQuestion, ListedFile, NamedFile } from './protocol.js';
 import { startWorkers } from './worker-threads.js';
@@ -25,7 +30,7 @@ async function list(files: readonly NamedFile[]): Promise<readonly ListedFile[]>
         dtype,
         shape,
       }));
-      return { name, tensors };
+      return { name, tensors, likely: likelyTensors({ entries }) };
     } catch (error) {
       return { name, refusal: lineOf(error) };
     }
@@ -39,7 +44,7 @@ async function answer(question: AuditQuestion): Promise<AuditAnswer> {
   const { files, path, words, threads } = question;
   const start = performance.now();
   try {
-    const { report, page } = await auditFiles(
+    const { report, page, command } = await auditFiles(
       { path, files: tensorFilesOf(files), words, threads, version: __VERSION__ },
       (stage, done) => tell({ kind: 'progress', stage, done }),
       startWorkers,
@@ -51,6 +56,7 @@ async function answer(question: AuditQuestion): Promise<AuditAnswer> {
       sentence,
       page,
       json: JSON.stringify(report, null, 2),
+      command,
       seconds: (performance.now() - start) / 1000,
     };
   } catch (error) {

@@ -10,9 +10,62 @@ export function option(value: string, text = value): HTMLElement {
 /** A tensor that may be an output: as the command line names it, and its name in its file. */
 type Choice = readonly [value: string, name: string];
 
+/** The problem's tensors. */
+const inputNames = ['q', 'k', 'v'] as const;
+
+/** The tensor that is read as an input, by its name in the file. */
+function chosenInput(name: (typeof inputNames)[number]): string {
+  const { value } = byId(name, HTMLSelectElement);
+  return value === '' ? name : value.slice(1);
+}
+
+/** What the problem's tensors and its likely O are read from, in words, where these have other names; null where none has. */
+export function describeInputs(): string | null {
+  const others = [
+    ...inputNames.map((name) => [name, chosenInput(name)] as const),
+    ['O', byId('output', HTMLSelectElement).value.replace(/^:/, '')] as const,
+  ].filter(([name, from]) => from !== name && from !== '');
+  const isOwn = others.every(([name]) => name === 'O');
+  return isOwn ? null : others.map(([name, from]) => `${from} as ${name}`).join(', ');
+}
+
+/** A file that can be read. */
+type ReadableFile = Extract<ListedFile, { readonly tensors: unknown }>;
+
+/** The tensors of a file, and what they likely are; none of a file that cannot be read. */
+function tensorsOf(
+  listed: readonly ListedFile[],
+  of: string,
+): Pick<ReadableFile, 'tensors' | 'likely'> {
+  const file = listed.find(({ name }) => name === of);
+  return file !== undefined && 'tensors' in file ? file : { tensors: [], likely: {} };
+}
+
+/**
+ * Offers where q, k and v are, for a file that has them under other names: what they usually are called is chosen.
+ * @returns whether the file has all three under their own
+ */
+export function offerInputs(listed: readonly ListedFile[], of: string): boolean {
+  const { tensors, likely } = tensorsOf(listed, of);
+  const has = (name: string) => tensors.some((tensor) => tensor.name === name);
+  for (const name of inputNames) {
+    const others = tensors.map((tensor) => option(`:${tensor.name}`, tensor.name));
+    const select = byId(name, HTMLSelectElement);
+    select.replaceChildren(
+      ...(has(name) ? [option('', name)] : [option('', 'choose one')]),
+      ...others,
+    );
+    const found = likely[name];
+    select.value = found === undefined ? '' : `:${found}`;
+  }
+  const isUsual = inputNames.every(has);
+  byId('inputs', HTMLElement).hidden = isUsual;
+  return isUsual;
+}
+
 /** The tensors that may be an output of the problem in a file; those of that file first. */
 function outputChoices(listed: readonly ListedFile[], of: string): Choice[] {
-  const inputs = ['q', 'k', 'v'];
+  const inputs = inputNames.map((name) => chosenInput(name));
   const tensors = listed.flatMap((file) =>
     'tensors' in file ? file.tensors.map((tensor) => ({ file: file.name, tensor })) : [],
   );
@@ -58,9 +111,9 @@ function lastOf(name: string): string {
 }
 
 /** Chooses the LSE beside the chosen output. */
-function chooseLse(choices: readonly Choice[], prefix: string): void {
+function chooseLse(choices: readonly Choice[], prefix: string, likely: string | undefined): void {
   const own = choices.find(([value]) => prefix !== '' && value === `${prefix}lse`);
-  byId('lse', HTMLSelectElement).value = own?.[0] ?? '';
+  byId('lse', HTMLSelectElement).value = own?.[0] ?? (likely === undefined ? '' : `:${likely}`);
 }
 
 /** Offers the other results where there are any; those beside the output are chosen, and dO with gradients. */
@@ -88,14 +141,19 @@ function offerOthers(choices: readonly Choice[], prefix: string): void {
 /** The outputs of a problem's own files that look like a kernel's O, as the command line names them. */
 export function likelyOutputs(listed: readonly ListedFile[], of: string): readonly string[] {
   const choices = outputChoices(listed, of).filter(([, name]) => /^(out|o)$/.test(lastOf(name)));
-  return choices.map(([value]) => value);
+  const { out } = tensorsOf(listed, of).likely;
+  return [
+    ...new Set([...(out === undefined ? [] : [`:${out}`]), ...choices.map(([value]) => value)]),
+  ];
 }
 
 /** Chooses what lies beside the output that is chosen: its LSE, gradients and split results. */
 export function offerBeside(listed: readonly ListedFile[], of: string): void {
   const choices = outputChoices(listed, of);
   const prefix = prefixOf(byId('output', HTMLSelectElement).value);
-  chooseLse(choices, prefix);
+  const { likely } = tensorsOf(listed, of);
+  const isLikely = byId('output', HTMLSelectElement).value === `:${likely.out}`;
+  chooseLse(choices, prefix, isLikely ? likely.lse : undefined);
   offerOthers(choices, prefix);
 }
 

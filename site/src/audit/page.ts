@@ -1,7 +1,15 @@
 import type { AuditWords } from '../../../src/browser/index.js';
 import { byId, create, keepOffline } from '../element.js';
 import { exampleOf, examples } from '../examples.js';
-import { judgedWords, likelyOutputs, offerBeside, offerOutputs, option } from './choices.js';
+import {
+  describeInputs,
+  judgedWords,
+  likelyOutputs,
+  offerBeside,
+  offerInputs,
+  offerOutputs,
+  option,
+} from './choices.js';
 import type { AuditAnswer, AuditQuestion, ListedFile, NamedFile } from './protocol.js';
 import { showReport } from './report-frame.js';
 
@@ -71,30 +79,45 @@ function ask(question: AuditQuestion, take: (answer: AuditAnswer) => void): void
   worker.postMessage(question);
 }
 
+/** The files that may hold a problem: those with q, else those with its usual names, else all that have three tensors. */
+function problemsOf(listed: readonly ListedFile[]): readonly ListedFile[] {
+  const read = listed.flatMap((file) => ('tensors' in file ? [file] : []));
+  const own = read.filter(({ tensors }) => tensors.some(({ name }) => name === 'q'));
+  if (own.length > 0) return own;
+  const likely = read.filter((file) => file.likely.q !== undefined);
+  return likely.length > 0 ? likely : read.filter(({ tensors }) => tensors.length >= 3);
+}
+
 /** Offers what files hold, and judges it at once where it can be told what is to be judged. */
 function show(listed: readonly ListedFile[], judgedNames: readonly string[]): void {
   page.state = { ...page.state, listed };
   const refused = listed.flatMap((file) => ('refusal' in file ? [file.refusal] : []));
-  const problems = listed.filter(
-    (file) => 'tensors' in file && file.tensors.some(({ name }) => name === 'q'),
-  );
+  const problems = problemsOf(listed);
   const count = listed.flatMap((file) => ('tensors' in file ? file.tensors : [])).length;
   chosen.textContent = `${listed.map(({ name }) => name).join(', ')}: ${count} tensors.`;
   options.hidden = problems.length === 0;
   if (refused.length > 0) say('refused', ...refused);
   else if (problems.length === 0)
-    say('refused', `No file has a tensor "q"; the problem's tensors are named q, k and v.`);
+    say('refused', 'No file has three tensors: those of a problem are q, k and v.');
   if (problems.length === 0) return;
   path.replaceChildren(...problems.map(({ name }) => option(name)));
   byId('as', HTMLSelectElement).replaceChildren(
     option('', 'any correct fused kernel'),
     ...judgedNames.map((name) => option(name)),
   );
+  const isUsual = offerInputs(listed, path.value);
   offerOutputs(listed, path.value);
   if (refused.length > 0) return;
-  if (output.value !== '') return audit();
+  if (isUsual && output.value !== '') return audit();
   options.open = true;
-  say('note', 'Which tensor is the output? Choose it below.');
+  const read = describeInputs();
+  if (isUsual) return say('note', 'Which tensor is the output? Choose it below.');
+  if (read === null)
+    return say('note', 'Not all of q, k and v are there. Which are they? Choose them below.');
+  say('note', `The problem has other names than q, k and v. Read ${read}? Change it below, or`);
+  const start = create('button', { type: 'button', class: 'main' }, 'Audit');
+  start.addEventListener('click', audit);
+  outcome.querySelector('.verdict')?.append(start);
 }
 
 function take(files: readonly File[]): void {
@@ -128,7 +151,8 @@ async function takeExample(): Promise<void> {
     const response = await fetch(`./examples/${name}`);
     if (!response.ok) throw new Error(`status ${response.status}`);
     take([new File([await response.blob()], name)]);
-    about.textContent = example.text;
+    const link = { href: `./examples/${name}`, download: name };
+    about.replaceChildren(`${example.text} `, create('a', link, 'Download it'));
   } catch (error) {
     say('refused', `The example ${name} could not be loaded: ${String(error)}.`);
   }
@@ -163,11 +187,13 @@ function showVerdict(
 ) {
   const workers = `${threads.value} ${threads.value === '1' ? 'worker' : 'workers'}`;
   const judged = judgedWords.flatMap((word) => words[word] || []).join(', ');
+  const read = describeInputs();
   say(
     answer.pass ? 'pass' : 'fail',
     answer.sentence,
-    `Judged: ${judged}. ${answer.seconds.toFixed(1)} s on ${workers}.`,
+    `Judged: ${judged}.${read === null ? '' : ` Read: ${read}.`} ${answer.seconds.toFixed(1)} s on ${workers}.`,
   );
+  byId('command', HTMLElement).textContent = answer.command;
   for (const address of page.state.addresses) URL.revokeObjectURL(address);
   page.state = { ...page.state, addresses: showReport(answer.page, answer.json) };
   report.hidden = false;
@@ -187,15 +213,19 @@ function audit(): void {
   const question = { files, path: path.value, words, threads: Number(threads.value) };
   ask({ kind: 'audit', ...question }, (answer) => {
     if (answer.kind === 'progress') {
-      stage.textContent = stages[answer.stage] ?? answer.stage;
-      progress.value = answer.done;
+      // The splits, the cause and the report have no share that could be told.
+      const isDone = answer.done >= 1;
+      const isLast = isDone && answer.stage === 'bounds';
+      stage.textContent = isLast ? 'Verdict and report' : (stages[answer.stage] ?? answer.stage);
+      if (isDone) progress.removeAttribute('value');
+      else progress.value = answer.done;
     } else if (answer.kind === 'refused') say('refused', answer.line);
     else if (answer.kind === 'judged') showVerdict(answer, words);
   });
   offerAlternatives();
   outcome.replaceChildren();
   stage.textContent = 'Reading';
-  progress.value = 0;
+  progress.removeAttribute('value');
   running.hidden = false;
 }
 
@@ -232,7 +262,10 @@ takeDrops();
 byId('files', HTMLInputElement).addEventListener('change', ({ target }) =>
   takeOwn([...((target as HTMLInputElement).files ?? [])]),
 );
-path.addEventListener('change', () => offerOutputs(page.state.listed, path.value));
+path.addEventListener('change', () => {
+  offerInputs(page.state.listed, path.value);
+  offerOutputs(page.state.listed, path.value);
+});
 output.addEventListener('change', () => offerBeside(page.state.listed, path.value));
 form.addEventListener('submit', (event) => {
   event.preventDefault();

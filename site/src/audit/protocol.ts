@@ -24,7 +24,12 @@ export interface ListedTensor {
 
 /** A file, with its tensors or with why it cannot be read. */
 export type ListedFile = { readonly name: string } & (
-  { readonly tensors: readonly ListedTensor[] } | { readonly refusal: string }
+  | {
+      readonly tensors: readonly ListedTensor[];
+      /** What q, k, v, O and the LSE likely are, where the file has them under other names. */
+      readonly likely: Readonly<Partial<Record<'q' | 'k' | 'v' | 'out' | 'lse', string>>>;
+    }
+  | { readonly refusal: string }
 );
 
 /** What the worker answers; `progress` any number of times. */
@@ -43,6 +48,8 @@ export type AuditAnswer =
       /** The report as HTML and as JSON. */
       readonly page: string;
       readonly json: string;
+      /** The command line that gives the same. */
+      readonly command: string;
       readonly seconds: number;
     }
   | { readonly kind: 'refused'; readonly line: string };

@@ -12,7 +12,13 @@ import {
   holdsSomethingForNothing,
   lostRows,
 } from './lost-rows.js';
-import { causesOf, measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
+import {
+  causesOf,
+  explainsAlone,
+  measureAgreement,
+  misfitOf,
+  type Agreement,
+} from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
 import { placeOfRows } from '../rows/index.js';
 import { formatCount, formatRoughly } from '../../words/index.js';
@@ -236,7 +242,12 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
     tried.push(...trial.tried);
     const fitting = causesOf(trial.tried.filter((one) => isPossible(one, context)));
     possible.push(...fitting);
-    const [first, ...others] = bestAgreements(trial.accepted, context);
+    // One row that errs by much makes all fail together, and what the others err by is no cause of it.
+    const alone = pooled
+      ? sampleRows(input, damage, damaged, buildRow, false).filter((row) => row.damaged)
+      : [];
+    const accepted = trial.accepted.filter((one) => explainsAlone(one, alone));
+    const [first, ...others] = bestAgreements(accepted, context);
     if (first === undefined) continue;
     const causes = causesOf([first, ...others]);
     if (causes.length > mostEqual) {

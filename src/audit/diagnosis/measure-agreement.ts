@@ -201,3 +201,12 @@ function sparedRows(hypothesis: Hypothesis, sample: readonly SampleRow[]): Sampl
 export function causesOf(agreements: readonly Agreement[]): string[] {
   return [...new Set(agreements.map(({ hypothesis }) => hypothesis.id))];
 }
+
+/** Whether a hypothesis that is borne out by rows together also explains nearly all rows that show their error by themselves. */
+export function explainsAlone({ hypothesis }: Agreement, alone: readonly SampleRow[]): boolean {
+  const explained = alone.filter((row) => {
+    const prediction = hypothesis.predict(row);
+    return prediction !== null && explains(row, prediction);
+  });
+  return explained.length >= explainedShare * alone.length;
+}

@@ -5,7 +5,7 @@ import { plainText } from '../../words/index.js';
 import { KernelBound } from '../bounds/index.js';
 import { diagnose, type Diagnosis } from '../diagnosis/index.js';
 import { measureBounds } from '../element-bounds.js';
-import { findingsOf, outputWords } from '../findings.js';
+import { findingsOf, localStatement, outputWords } from '../findings.js';
 import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
 import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
 import { countLost, type LostElements } from '../element-test.js';
@@ -14,8 +14,9 @@ import { quantisedInputs } from '../premises/quantised-inputs.js';
 import { measurePremise } from '../premises/borne-out.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { fitQuantisation, quantisationNotes } from '../premises/quantisation-fit.js';
-import { createRowLocator, locateOutputs } from '../rows/index.js';
+import { createRowLocator, locateOutputs, type Place } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
+import { locateMaps, type KeyTileMaps } from '../structure/key-tile-maps.js';
 import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
 import { lostParts, type Explainers, type PremiseTest, type Verdict } from '../verdict.js';
@@ -33,6 +34,8 @@ export interface Judgement {
   readonly outputs: JudgedOutputs;
   /** The output, sequence by sequence; null without packed sequences. */
   readonly sequences: readonly SequenceUsage[] | null;
+  /** What is there of each tile of keys, where some are off; else null. */
+  readonly keyTiles: KeyTileMaps | null;
   readonly oracle: {
     /** Rows settled at each level of precision. */
     readonly rows: Readonly<Record<(typeof levels)[number], number>>;
@@ -227,7 +230,7 @@ function lostOf({ problem, plan }: PreparedAudit, { reference, bounds }: Measure
 /** Judges the outputs of a kernel by the measurements. */
 function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms> {
   const { problem, given, unjudged, options, plan, source } = prepared;
-  const { reference, bounds, structure, rows: statistics } = measured;
+  const { reference, bounds, structure, keyTiles, rows: statistics } = measured;
   const { shape } = reference;
   const { format } = given.out;
   const { premises, arithmetic, thinning, limits } = plan.settings;
@@ -247,12 +250,14 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
   ];
   const judged = judgedQuantities(located);
   const { description } = arithmetic;
-  const findings = findingsOf(judged, { ...outputWords, arithmetic: description });
+  const words = { ...outputWords, arithmetic: description };
+  const findings = findingsOf(judged, words);
   const isOfMain = findings.at(0)?.quantity === located.out.quantity.name;
   const evidence = {
     judged,
     required: [located.out],
     findings,
+    localStatement: (place: Place) => localStatement(findings[0], judged, words, place),
     knownCause: isOfMain ? widenedCause(given.out, reference.quantities.out.values) : null,
     hollow: hollowNote(reference),
     left: lostParts(judged).map((part) => `${part} are no larger than underflow, and not judged`),
@@ -260,7 +265,7 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
     sample: sampleOf(problem, shape),
     unjudged: {
       unbounded: () =>
-        `no element has a bound under the premises (${description}); scores, weights or sums leave the range of their formats everywhere`,
+        `no element has a bound under the premises, ${description}; scores, weights or sums leave the range of their formats everywhere`,
       lost: (named: string) =>
         `nothing in ${named} is larger than underflow, which may take all of it`,
     },
@@ -285,6 +290,7 @@ function judge(prepared: PreparedAudit, measured: Measured): Judged<OutputTerms>
       shape,
       outputs: located,
       sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
+      keyTiles: locator === null ? keyTiles : locateMaps(keyTiles, locator),
       arithmetic: description,
       oracle: summariseOracle(reference),
       falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,

@@ -3,6 +3,7 @@ import type { ProblemShape } from '../../problem/index.js';
 import type { MeasuringTerms, SharedStage } from '../conduct/stage.js';
 import type { ElementBounds } from '../element-bounds.js';
 import type { RowStatistics } from '../row-statistics.js';
+import type { KeyTileMaps } from '../structure/key-tile-maps.js';
 import type { KeyTilePlan } from '../structure/key-tile-plan.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import type { PartAnswer } from './measure-apart.js';
@@ -29,6 +30,8 @@ export interface Measured {
   readonly reference: AttentionReference;
   readonly bounds: ElementBounds;
   readonly structure: readonly StructureResult[];
+  /** Null where no tile of keys is off. */
+  readonly keyTiles: KeyTileMaps | null;
   readonly rows: RowStatistics | null;
   /** [batch, heads, queries, vDim] of the rows that statistics are made of; null where it was not asked for. */
   readonly yardstick: Float64Array | null;

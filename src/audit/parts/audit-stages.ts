@@ -1,5 +1,6 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { createQuantityBounds, keepBounds, type MeasuredBounds } from '../element-bounds.js';
+import { KeyTileCollector } from '../structure/key-tile-maps.js';
 import { StructureJudge } from '../structure/structure.js';
 import { numberUnits, type RowSurvey } from '../structure/survey-rows.js';
 import { statisticRows, type AuditPlan, type Measured, type PlannedStage } from './audit-plan.js';
@@ -133,6 +134,7 @@ export function* auditStages(
     units: numberUnits(thinned, survey.clustered, weightFormat),
   };
   const judge = new StructureJudge(settings.limits, settings.premises);
+  const tiles = new KeyTileCollector();
   const statistics: StructureSink['rows'] = { statistics: null };
   const known = { reference: thinned, surveyed };
   const ofRows = {
@@ -140,7 +142,7 @@ export function* auditStages(
     clustered: new Uint8Array(rows),
   };
   yield [
-    structureStage(plan, reference, known, { judge, rows: statistics }),
+    structureStage(plan, reference, known, { judge, tiles, rows: statistics }),
     boundsStage(plan, reference, ofRows),
   ];
   const { quantities, clustered } = ofRows;
@@ -149,6 +151,7 @@ export function* auditStages(
     reference,
     bounds: plan.bounds ?? { quantities, unit },
     structure: placedResults(judge.results(), plan),
+    keyTiles: tiles.result(),
     rows: statistics.statistics,
     yardstick,
   };

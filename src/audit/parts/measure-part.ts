@@ -14,10 +14,9 @@ import type { GivenQuantity } from '../kernel-outputs.js';
 import type { Premises } from '../premises/premises.js';
 import { createRowStatistics, type RowStatistics } from '../row-statistics.js';
 import type { KeyTileGroup, KeyTileLimits } from '../structure/key-tile-plan.js';
-import { testKeyTiles } from '../structure/key-tile-test.js';
+import { testKeyTiles, type KeyTilesMeasured } from '../structure/key-tile-test.js';
 import { measureStructure, type StructurePart } from '../structure/measure-structure.js';
 import type { StructureLimits } from '../structure/structure-entries.js';
-import type { StructureResult } from '../structure/structure-result.js';
 import { outputGroups, projectionFormat, weightGroups } from '../structure/structure-statistic.js';
 import {
   surveyRows,
@@ -110,7 +109,7 @@ export interface PartResults {
   readonly reference: ReferenceResult;
   readonly structure: StructureMeasured;
   readonly bounds: MeasuredBounds;
-  readonly 'key-tiles': readonly StructureResult[];
+  readonly 'key-tiles': KeyTilesMeasured;
   readonly yardstick: Float64Array;
 }
 
@@ -190,7 +189,7 @@ function measureKeyTiles(
   { group, references }: KeyTilesRequest,
   settings: PartSettings,
   { memories }: PartCallbacks,
-): readonly StructureResult[] {
+): KeyTilesMeasured {
   const { outputFormat, premises, keyTiles } = settings;
   const measured = blocks.map((tensors, i) => ({
     problem: tensors.problem,

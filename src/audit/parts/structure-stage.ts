@@ -1,5 +1,6 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { RowStatistics } from '../row-statistics.js';
+import type { KeyTileCollector } from '../structure/key-tile-maps.js';
 import type { StructureJudge } from '../structure/structure.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import type { SurveyedRows } from '../structure/survey-rows.js';
@@ -25,6 +26,7 @@ function rowsOf<T extends Readonly<Record<keyof T, Int32Array | Float64Array | U
 /** The objects that the stage of the structure tests fills in. */
 export interface StructureSink {
   readonly judge: StructureJudge;
+  readonly tiles: KeyTileCollector;
   readonly rows: { statistics: RowStatistics | null };
 }
 
@@ -50,7 +52,7 @@ export function structureStage(
   plan: AuditPlan,
   reference: AttentionReference,
   known: { readonly reference: AttentionReference; readonly surveyed: SurveyedRows | null },
-  { judge, rows }: StructureSink,
+  { judge, tiles, rows }: StructureSink,
 ): PlannedStage {
   const { parts, shape, keyTiles } = plan;
   const statistics = statisticRows(plan);
@@ -77,7 +79,11 @@ export function structureStage(
     name: 'structure',
     requests: [...ofErrors, ...ofKeyTiles],
     settle: ({ result }, index) => {
-      if (index >= parts.length) return judge.addResults(result as PartResults['key-tiles']);
+      if (index >= parts.length) {
+        const { worst, shares } = result as PartResults['key-tiles'];
+        judge.addResults(worst);
+        return tiles.add(shares);
+      }
       const measured = result as PartResults['structure'];
       const part = statistics.parts[index];
       judge.addResults(placedInWhole(measured.structure.results, part));

@@ -47,14 +47,12 @@ export function describePlace(place: Place): string {
   const { sequences, heads, kvHeads, queries, rows, maxima, keys, columns } = place;
   const counted =
     rows === null ? '' : `${rows.count} of ${rows.of} ${rows.sampled ? 'sampled ' : ''}rows`;
-  const ofQueries = axisText('query', 'queries', queries);
   const parts = [
     ...axisText('sequence', 'sequences', sequences),
     ...axisText('head', 'heads', heads),
     ...axisText('kv head', 'kv heads', kvHeads),
-    ...(ofQueries.length === 0 || counted === ''
-      ? [...ofQueries, ...(counted === '' ? [] : [counted])]
-      : ofQueries.map((text) => `${text} (${counted})`)),
+    ...axisText('query', 'queries', queries),
+    ...(counted === '' ? [] : [counted]),
     ...axisText('key', 'keys', maxima).map((text) => `all with their maximum in ${text}`),
     ...axisText('key', 'keys', keys),
     ...axisText('column', 'columns', columns),

@@ -20,9 +20,10 @@ const likelyGroups = 4096;
 
 /** Sums of the errors of some rows, projected on the directions of some tiles of keys. */
 export class KeyTileStatistics {
-  /** Σ r·X and Σ X², by tile. */
+  /** Σ r·X, Σ X² and Σ r², by tile. */
   readonly signed: Float64Array;
   readonly norm: Float64Array;
+  readonly squares: Float64Array;
   /** Σ of squared random accumulation errors, Σ of systematic ones. */
   readonly #accumulation: Float64Array;
   readonly #systematic: Float64Array;
@@ -38,6 +39,7 @@ export class KeyTileStatistics {
     const numbers = () => new Float64Array(tiles);
     this.signed = numbers();
     this.norm = numbers();
+    this.squares = numbers();
     this.#accumulation = numbers();
     this.#systematic = numbers();
     this.#weights = new ErrorPool(tiles, 8, weightGroups.size);
@@ -97,12 +99,15 @@ export class KeyTileStatistics {
     directions.forEach((direction, t) => {
       let signed = 0;
       let norm = 0;
+      let squares = 0;
       let magnitude = 0;
       let own = 0;
       for (let at = first; at < end; at++) {
         const x = direction[at];
         const exact = values[at];
-        signed += (out[at] - exact) * x;
+        const error = out[at] - exact;
+        signed += error * x;
+        squares += error * error;
         norm += x * x;
         magnitude += magnitudes[at] * Math.abs(x);
         own += Math.abs(exact * x);
@@ -111,6 +116,7 @@ export class KeyTileStatistics {
       if (isAdmitted[t] === 0) return;
       this.signed[t] += signed;
       this.norm[t] += norm;
+      this.squares[t] += squares;
       this.#accumulation[t] += keys * (addition * magnitude) ** 2;
       this.#systematic[t] +=
         (typicalWeight + normalisation) * own +
@@ -137,6 +143,6 @@ export class KeyTileStatistics {
   }
 
   #sums(): readonly Float64Array[] {
-    return [this.signed, this.norm, this.#accumulation, this.#systematic];
+    return [this.signed, this.norm, this.squares, this.#accumulation, this.#systematic];
   }
 }

@@ -7,27 +7,18 @@ import {
 } from '../../../oracles/index.js';
 import type { Problem } from '../../problem/index.js';
 import { tileDirections } from './key-tile-directions.js';
+import { emptyShares, type KeyTileShares } from './key-tile-maps.js';
 import type { KeyTileGroup, KeyTileLimits, TestedRows } from './key-tile-plan.js';
 import { KeyTileStatistics, type RowErrors } from './key-tile-statistics.js';
 import { WorstResults, type StructureResult } from './structure-result.js';
 import { WeightErrors } from './weight-errors.js';
 
-/** Adds the result of some rows and a tile of keys, unless nothing is known of it. */
-function addResult(
-  worst: WorstResults,
-  statistics: KeyTileStatistics,
-  tile: number,
-  deviations: number,
-  where: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'firstKey' | 'keys'>,
-): void {
-  const norm = statistics.norm[tile];
-  if (norm === 0) return;
-  worst.add({
-    test: 'key-tile',
-    ...where,
-    statistic: statistics.signed[tile] / norm,
-    threshold: statistics.tolerance(tile, deviations) / norm,
-  });
+/** The tests of the tiles of a group: data that a thread may send. */
+export interface KeyTilesMeasured {
+  /** The result that is largest relative to its threshold, per scope. */
+  readonly worst: readonly StructureResult[];
+  /** All results. */
+  readonly shares: KeyTileShares;
 }
 
 /** One block of a group: a problem of its own, with its errors. */
@@ -79,40 +70,55 @@ function collectBlock(
  * threshold exceeds 1.
  *
  * @param blocks those of the group, in its order
- * @returns the result that is largest relative to its threshold, per scope; places are those of the group, and the
- * first key of a result about a head with packed sequences is counted within each of them
+ * @returns places are those of the group; the first key of a result about a head with packed sequences is counted within each
+ * of them
  */
 export function testKeyTiles(
   group: KeyTileGroup,
   blocks: readonly KeyTileBlock[],
   { ofBlock, ofHead, queries }: KeyTileLimits,
   memories: WorkingMemories = new WorkingMemories(),
-): StructureResult[] {
+): KeyTilesMeasured {
   const { head, firstTile, tiles, tileKeys, blocks: places } = group;
   const worst = new WorstResults();
+  const shares = emptyShares(group);
   const keysOf = (t: number, keys: number) => {
     const firstKey = (firstTile + t) * tileKeys;
     return { firstKey, keys: Math.min(tileKeys, keys - firstKey) };
   };
   const longest = places.reduce((most, { keys }) => Math.max(most, keys), 0);
-  const statistics = () => new KeyTileStatistics(tiles, blocks[0].errors.weightGroups);
-  const [ofRows, ofAll] = [statistics(), statistics()];
-  blocks.forEach((block, index) => {
-    const place = places[index];
-    collectBlock(ofRows, block, group, place, memories);
+  const makeStatistics = () => new KeyTileStatistics(tiles, blocks[0].errors.weightGroups);
+  const [ofRows, ofAll] = [makeStatistics(), makeStatistics()];
+  /** Adds the results of some rows, unless nothing is known of them. */
+  const addResults = (
+    at: number,
+    statistics: KeyTileStatistics,
+    deviations: number,
+    { firstKey: origin, keys: all, ...where }: TestedRows & Pick<StructureResult, 'scope'>,
+  ) => {
     for (let t = 0; t < tiles; t++) {
-      const { firstKey, keys } = keysOf(t, place.keys);
-      const { firstRow, rows } = place;
-      const where = { firstRow, rows, firstKey: place.firstKey + firstKey, keys };
-      if (keys > 0) addResult(worst, ofRows, t, ofBlock, { scope: 'tile', head, ...where });
+      const norm = statistics.norm[t];
+      const { firstKey, keys } = keysOf(t, all);
+      if (norm === 0 || keys <= 0) continue;
+      const statistic = statistics.signed[t] / norm;
+      const threshold = statistics.tolerance(t, deviations) / norm;
+      const place = { head, ...where, firstKey: origin + firstKey, keys };
+      worst.add({ test: 'key-tile', ...place, statistic, threshold });
+      shares.missing[at * tiles + t] = statistic;
+      shares.explained[at * tiles + t] = threshold;
+      // By Cauchy and Schwarz at most 1.
+      const squares = statistics.squares[t];
+      shares.ofError[at * tiles + t] =
+        squares === 0 ? 0 : (statistic * statistics.signed[t]) / squares;
     }
+  };
+  blocks.forEach((block, index) => {
+    collectBlock(ofRows, block, group, places[index], memories);
+    addResults(index, ofRows, ofBlock, { scope: 'tile', ...places[index] });
     ofAll.merge(ofRows);
     ofRows.clear();
   });
-  for (let t = 0; t < tiles; t++) {
-    const ofKeys = keysOf(t, longest);
-    const where = { scope: 'head', head, firstRow: 0, rows: queries, ...ofKeys } as const;
-    if (ofKeys.keys > 0) addResult(worst, ofAll, t, ofHead, where);
-  }
-  return worst.list();
+  const all = { firstRow: 0, rows: queries, firstKey: 0, keys: longest };
+  addResults(blocks.length, ofAll, ofHead, { scope: 'head', ...all });
+  return { worst: worst.list(), shares };
 }

@@ -70,7 +70,7 @@ export {
 export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
 export { unusedInputs } from './problem/unused-inputs.js';
-export { outputRename, refuseMisnamedInputs } from './problem/usual-names.js';
+export { likelyTensors, outputRename, refuseMisnamedInputs } from './problem/usual-names.js';
 export { renamedFile } from './renamed-file.js';
 export {
   arrangeRecurrent,

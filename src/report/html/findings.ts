@@ -1,4 +1,5 @@
 import { breakLine, element, join, type Html } from '../layout/index.js';
+import { capitalized } from '../../words/index.js';
 import type { AuditReport } from '../json/index.js';
 import {
   failedTestsSection,
@@ -16,10 +17,6 @@ function list(clauses: readonly string[]): Html {
     {},
     clauses.map((clause) => element('li', {}, `${clause}.`)),
   );
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The worst row of a failure: what was given, the exact value and the bound, side by side. */
@@ -47,7 +44,7 @@ function failureContent(report: AuditReport): Html {
     // Beside the verdict already where it is of numbers.
     ['Worst row', worst === null || worst.numbers !== null ? null : worst.text],
   ] as const;
-  const failed = failedTestsSection(report);
+  const failed = failedTestsSection(report, 'the table of all tests below has them');
   return join(
     texts.flatMap(([name, text]) => (text === null ? [] : [element('p', {}, `${name}: ${text}.`)])),
     failed === null ? '' : sectionTable('The tests that fail by most', failed),

@@ -1,5 +1,5 @@
 import type { RenderFunction } from '@observablehq/plot';
-import { formatNumber, formatShare } from '../../words/index.js';
+import { capitalized, formatNumber, formatShare } from '../../words/index.js';
 import { type DataTable, figure } from './figure.js';
 import type { Drawing } from './drawing.js';
 import { cellPaths, headName, levels, worstCells } from './heat-cells.js';
@@ -185,7 +185,7 @@ export function heatFigure(
       : `Each cell is the worst of ${rowsPerCell} × ${columnsPerCell} elements.`;
   const name = headName(map.head, maps.heads);
   return figure({
-    title: name.charAt(0).toUpperCase() + name.slice(1),
+    title: capitalized(name),
     caption: `${cell} The largest share is ${formatShare(map.largest)}${marked === null ? '' : ', in the ring'}.`,
     svg: drawHeatMap(drawing, maps, map, marked),
     // A head alone has its table beside it.

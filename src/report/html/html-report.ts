@@ -49,7 +49,7 @@ function pageHeader(report: AuditReport, judged: Judged | null): Html {
         : glances(judged.plots.heat, worstHeadOf(judged.report, judged.plots.heat)),
     ),
     sample === null ? '' : element('p', { class: 'muted' }, `Judged: ${describeSample(sample)}.`),
-    verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
+    verdict.notes.map((note) => element('p', {}, `Note: ${note}.`)),
     warnings.map((warning) =>
       element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
     ),

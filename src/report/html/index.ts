@@ -8,6 +8,5 @@ export { gatherPlotData, type PlotData } from './plot-data.js';
 export { createUlpHistogram, type UlpHistogram } from './ulp-histogram.js';
 export type { ReproduceCommand } from './provenance.js';
 export { htmlPage, verdictBanner } from './page.js';
-export { renderChainPage } from './chain-page.js';
-export { renderLinkPage } from './link-page.js';
+export { renderChainPage, renderLinkPage } from './link-pages.js';
 export { renderRecurrentPage } from './recurrent-page.js';

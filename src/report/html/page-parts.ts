@@ -17,6 +17,7 @@ import type { Drawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
 import { findingsContent } from './findings.js';
 import { figures, sectionTable } from './figure.js';
+import { keyTilesContent } from './key-tiles.js';
 import type { PlotData } from './plot-data.js';
 import { provenanceContent, type ReproduceCommand, reproduceContent } from './provenance.js';
 import {
@@ -56,7 +57,9 @@ export interface Judged {
 
 /** The parts about the judged output. */
 function outputParts(drawing: Drawing, { report, plots }: Judged): readonly (Part | null)[] {
+  const keyTiles = keyTilesContent(report);
   return [
+    keyTiles && { id: 'keys', title: 'Which keys are lost or doubled', content: keyTiles },
     { id: 'techniques', title: 'Techniques', content: techniquesContent(drawing, report) },
     // A sample of rows would make a map with holes.
     report.sample !== null

@@ -93,7 +93,7 @@ export function reproduceContent(commands: readonly ReproduceCommand[]): Html {
           element(
             'code',
             {},
-            commandLines(words).flatMap((line, index) => [
+            commandLines(['npx', ...words]).flatMap((line, index) => [
               ...(index === 0 ? [] : [breakLine, '  ']),
               line,
             ]),

@@ -1,5 +1,5 @@
 import type { TechniqueTable } from '../../attribution/index.js';
-import { formatNumber, formatUse } from '../../words/index.js';
+import { formatNumber, formatShare } from '../../words/index.js';
 import type { ElementTest, ErrorProfile } from '../../audit/index.js';
 import { fromReported, type JudgedReport, mainOutput, numbersOf } from '../json/index.js';
 import {
@@ -166,7 +166,7 @@ export function figuresOfMerit(report: JudgedReport): Html {
   const figure = (name: string, value: number, shown = formatNumber(value)) =>
     [name, element('data', { value }, shown)] as const;
   return definitions('figures-of-merit', [
-    figure('largest share of a bound', elements.worstRatio, formatUse(elements.worstRatio)),
+    figure('largest share of a bound', elements.worstRatio, formatShare(elements.worstRatio)),
     figure('elements beyond their bound', elements.outside, String(elements.outside)),
     figure('largest error', absolute.max),
     figure('root mean square error', absolute.rms),

@@ -14,6 +14,7 @@ const light = {
   'pass-panel': '#e5f5ea',
   fail: '#b3122a',
   'fail-panel': '#fdebec',
+  shade: 'rgb(27 36 48/.35)',
   bound: '#b5c9e6',
   found: '#1d5cb8',
   mark: '#c2185b',
@@ -36,6 +37,7 @@ const dark: typeof light = {
   'pass-panel': '#12291b',
   fail: '#ff8088',
   'fail-panel': '#35151a',
+  shade: 'rgb(230 234 240/.4)',
   bound: '#3a4f6b',
   found: '#6aaeff',
   mark: '#ff78b0',
@@ -56,6 +58,24 @@ function variables({ scheme, heat, ...colors }: typeof light): string {
 const heatRules = light.heat
   .map((_, level) => `.heat-${level}{fill:var(--heat-${level})}`)
   .join('\n');
+
+/**
+ * Shades at the edges behind which a box can be scrolled: what covers them at the ends moves with the content. Boxes set --under to
+ * their colour.
+ */
+const shades = ['90deg', '270deg']
+  .flatMap((angle, i) => {
+    const side = i === 0 ? '0' : '100%';
+    const shade = (from: string, size: string, attachment: string) =>
+      `linear-gradient(${angle},${from},transparent) ${side}/${size} no-repeat ${attachment}`;
+    return [
+      shade('var(--under) 40%', '36px 110%', 'local'),
+      shade('var(--shade)', '12px 100%', 'scroll'),
+    ];
+  })
+  // Those that cover come first.
+  .sort((a, b) => Number(b.includes('local')) - Number(a.includes('local')))
+  .join(',');
 
 /**
  * The report's style sheet: fonts of the system, a light and a dark theme, one column on a phone, and
@@ -91,7 +111,7 @@ th.gloss{color:var(--muted);font-weight:400;white-space:normal}
 .first{display:grid;grid-template-columns:1fr auto;gap:8px 24px}
 .glances{display:flex;gap:16px}
 .glance{width:150px;font-size:.8rem;line-height:1.3;text-decoration:none;color:var(--muted)}
-.glance svg{display:block;width:100%;height:120px;border:1px solid var(--outline);margin-bottom:4px}
+.glance svg{display:block;width:100%;height:auto;aspect-ratio:5/4;border:1px solid var(--outline);margin-bottom:4px}
 dl.worst-row{display:flex;flex-wrap:wrap;gap:4px 28px;margin:0 0 12px}
 dl.worst-row div{display:flex;gap:8px;align-items:baseline}
 dl.figures-of-merit{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:16px 0}
@@ -111,6 +131,9 @@ svg.plot text{white-space:pre}
 details{margin:8px 0}
 summary{cursor:pointer;color:var(--link);padding:4px 0;width:max-content;max-width:100%}
 .table{overflow-x:auto;max-width:100%;margin:8px 0 16px}
+.table,pre{background:${shades}}
+.table{--under:var(--page)}
+pre{--under:var(--panel)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:4px 0}
 figure+figure{margin-top:20px}
@@ -125,13 +148,23 @@ tbody th{white-space:nowrap}
 .legend{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;padding:0;margin:8px 0;font-size:.85rem;color:var(--muted)}
 .legend li{display:flex;align-items:center;gap:6px}
 .swatch{border:1px solid var(--outline);border-radius:3px;flex:none}
+table.tiles th,table.tiles td{padding:2px 5px}
+table.tiles td{border:1px solid var(--line)}
+span.swatch{width:16px;height:16px}
+.tile-lost{background:var(--fail);color:var(--page)}
+.tile-less{background:var(--fail-panel);color:var(--fail)}
+.tile-more{background:var(--bound)}
+.tile-doubled{background:var(--found);color:var(--page)}
+.tile-there,.tile-trace{color:var(--muted)}
+.tile-untold,.tile-unseen{color:var(--muted);background:repeating-linear-gradient(135deg,var(--line) 0 1px,transparent 1px 6px)}
+.tile-unseen{background:var(--line)}
 .swatch .bound{fill:var(--bound)}
 .swatch .found{fill:var(--found)}
 code,pre{font:.88rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-pre{background:var(--panel);border-radius:6px;padding:12px 14px;overflow-x:auto;margin:4px 0 16px}
+pre{background-color:var(--panel);border-radius:6px;padding:12px 14px;overflow-x:auto;margin:4px 0 16px}
 .hash{overflow-wrap:anywhere}
 footer{padding:20px;border-top:1px solid var(--line);margin-top:24px;color:var(--muted);font-size:.9rem}
-@media (max-width:640px){.first{grid-template-columns:1fr}.glance{flex:1}.glance svg{height:80px}}
+@media (max-width:640px){.first{grid-template-columns:1fr}.glance{flex:1;max-width:240px}}
 @media (max-width:480px){header,main,nav{padding-left:16px;padding-right:16px}.verdict p{font-size:1.1rem}section{padding-top:22px}}
 @media print{
 body{font-size:10.5pt}
@@ -142,7 +175,7 @@ header,main,footer{max-width:none;padding-left:0;padding-right:0}
 figure,.table,pre,.verdict,dl{break-inside:avoid}
 h2,h3{break-after:avoid}
 .figures{grid-template-columns:1fr 1fr}
-.table,pre{overflow:visible}
+.table,pre{overflow:visible;background-image:none}
 table{font-size:8pt}
 th,td{padding-right:8px}
 tbody th,thead th{white-space:normal;overflow-wrap:anywhere}

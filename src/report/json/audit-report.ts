@@ -2,6 +2,7 @@ import type {
   Audit,
   Baselines,
   Finding,
+  KeyTileMaps,
   RowSample,
   Verdict,
   SequenceUsage,
@@ -102,6 +103,8 @@ export interface JudgedReport extends ReportHead {
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
   /** The output, sequence by sequence; left out without packed sequences. */
   readonly sequences?: readonly Reported<SequenceUsage>[];
+  /** Left out where no tile of keys is beyond what rounding explains. */
+  readonly keyTiles?: Reported<KeyTileMaps>;
   readonly baselines: Reported<Baselines>;
   readonly oracle: Reported<Audit['oracle']>;
   readonly falseAlarmRate: number;
@@ -122,6 +125,7 @@ export interface JudgedReport extends ReportHead {
 export interface ReportWithoutOutput extends ReportHead {
   readonly outputs: null;
   readonly sequences?: never;
+  readonly keyTiles?: never;
   readonly baselines: null;
   readonly oracle: null;
   readonly falseAlarmRate: null;

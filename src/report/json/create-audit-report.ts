@@ -110,6 +110,7 @@ export function createAuditReport(
     ...(audit.sequences === null
       ? {}
       : { sequences: audit.sequences.map((usage) => toReported(usage)) }),
+    ...(audit.keyTiles !== null && { keyTiles: toReported(audit.keyTiles) }),
     baselines: toReported(audit.baselines),
     oracle: toReported(audit.oracle),
     falseAlarmRate: audit.falseAlarmRate,

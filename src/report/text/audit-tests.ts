@@ -168,23 +168,28 @@ function excess({ found, allowed }: TestRow): number {
   return allowed === null ? Infinity : shareUsed(found, allowed);
 }
 
+/** Where the other tests are, on a terminal. */
+const inFull = '--full prints them';
+
 /** Number of tests that are listed for a failure. */
 const mostListed = 3;
 
 /**
  * The tests that fail by most, each where it fails by most, and the number of others that fail; null when none does.
  * The allowance and the finding are given, without the share: a share above 1 says no more.
+ * @param elsewhere where the others are, a clause
  */
-export function failedTestsSection(report: AuditReport): Section | null {
+export function failedTestsSection(report: AuditReport, elsewhere = inFull): Section | null {
   const ofOutputs = report.outputs === null ? [] : testRows(report);
   const rows = [...ofOutputs, ...gradientTestRows(report)];
-  return failedRowsSection(rows, testWords(report.outputs ?? []));
+  return failedRowsSection(rows, testWords(report.outputs ?? []), elsewhere);
 }
 
 /** The tests among some that fail by most, likewise. @param words of tests that have a gloss */
 export function failedRowsSection(
   rows: readonly TestRow[],
   words: ReturnType<typeof testWords>,
+  elsewhere = inFull,
 ): Section | null {
   const worst = new Map<string, TestRow>();
   for (const row of rows.filter(isFailing)) {
@@ -205,7 +210,7 @@ export function failedRowsSection(
           known === undefined ? [] : [{ span: `${known.gloss}; ${known.unit}`, indent: 4 }];
         return [[label, found, allowed, place], ...gloss];
       }),
-      ...(left > 0 ? [{ span: `${more}; --full prints them`, indent: 2 }] : []),
+      ...(left > 0 ? [{ span: `${more}; ${elsewhere}`, indent: 2 }] : []),
     ],
     numberColumns: 2,
   };

@@ -115,13 +115,17 @@ export function clauseList(
   ];
 }
 
-/** The findings, except one that the verdict already names where the cause is unknown. */
+/** The findings, except one that the verdict's sentence gives where the cause is unknown. */
 export function findingLines({ verdict }: OfVerdict, setting: Setting): string[] {
   const named = verdict.diagnosis !== null && verdict.diagnosis.id !== 'unexplained';
   const statements = verdict.findings.map(({ statement }) => statement);
   return named
     ? clauseList('Findings', statements, setting)
-    : clauseList('Also', statements.slice(1), setting);
+    : clauseList(
+        'Also',
+        statements.filter((statement) => !verdict.sentence.includes(statement)),
+        setting,
+      );
 }
 
 /** Maximum number of findings that are listed where not all are requested. */

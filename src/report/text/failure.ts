@@ -1,6 +1,7 @@
 import {
   describeCausePlace,
   describePlace,
+  nearestClause,
   type ElementTest,
   type NumberTest,
 } from '../../audit/index.js';
@@ -91,11 +92,13 @@ export function placeText({ verdict: { diagnosis, sentence } }: FileReport): str
   return text === 'everywhere' || sentence.includes(text) ? null : text;
 }
 
-/** The nearest cause where none is named and the premise says nothing either; null for none. */
-export function nearestText({ verdict: { diagnosis, premise } }: FileReport): string | null {
-  const [nearest] = diagnosis !== null && 'candidates' in diagnosis ? diagnosis.candidates : [];
-  if (nearest === undefined || premise !== null) return null;
-  return `${nearest.sentence}, which would explain ${Math.floor(nearest.explained * 100)} % of the squared error`;
+/** The nearest cause, if the verdict's sentence does not tell it, where none is named and the premise says nothing either; null for none. */
+export function nearestText({
+  verdict: { diagnosis, premise, sentence },
+}: FileReport): string | null {
+  const candidates = diagnosis !== null && 'candidates' in diagnosis ? diagnosis.candidates : [];
+  const nearest = premise === null ? nearestClause(candidates) : null;
+  return nearest === null || sentence.includes(nearest) ? null : nearest;
 }
 
 /** Details of a failure behind its sentence: its place, the nearest cause, and the worst row. */

@@ -256,7 +256,7 @@ describe('a group of tiles of keys', () => {
             firstKey: 0,
             keys: 150,
           }));
-          const found = testKeyTiles(
+          const { worst: found } = testKeyTiles(
             { head: 5, firstTile, tiles: 2, tileKeys, blocks: places },
             blocks,
             { ofBlock: 9, ofHead: 7, queries: 134 },

@@ -43,9 +43,9 @@ describe('a place in words', () => {
     ['head 2', (_, h) => h === 2],
     ['sequence 0, heads 2 to 3', (s, h) => s === 0 && h > 1],
     ['heads 0 and 2', (_, h) => h % 2 === 0],
-    ['head 1, query 5 (2 of 128 rows)', (_, h, q) => h === 1 && q === 5],
-    ['queries 0 to 15 (128 of 512 rows)', (_s, _h, q) => q < 16],
-    ['queries 1 and 3 of each 8 (128 of 512 rows)', (_s, _h, q) => q % 8 === 1 || q % 8 === 3],
+    ['head 1, query 5, 2 of 128 rows', (_, h, q) => h === 1 && q === 5],
+    ['queries 0 to 15, 128 of 512 rows', (_s, _h, q) => q < 16],
+    ['queries 1 and 3 of each 8, 128 of 512 rows', (_s, _h, q) => q % 8 === 1 || q % 8 === 3],
     [
       'sequence 1, heads 0 to 1, 127 of 128 rows',
       (s, h, q) => s === 1 && h * 64 + q < 128 && h * 64 + q > 0,
@@ -74,7 +74,7 @@ describe('a place in words', () => {
     const layout = { shape, sequences };
     const inSecond = rowsWhere((_, h, q) => h === 3 && q >= 12 && q < 14, shape);
     expect(describePlace(placeOfRows(inSecond, layout))).toBe(
-      'sequence 2, head 3, queries 2 to 3 (2 of 50 rows)',
+      'sequence 2, head 3, queries 2 to 3, 2 of 50 rows',
     );
     expect(
       describePlace(

@@ -18,11 +18,22 @@ const usualNames = {
 type UsualName = keyof typeof usualNames;
 
 /** The tensor of a file that is likely the one of a name, by its own name; null where the file has none, and where it has that name itself. */
-function likelyTensor(file: TensorFile, name: UsualName): string | null {
-  if (file.entries.has(name)) return null;
-  const names = [...file.entries.keys()];
+function likelyTensor({ entries }: Pick<TensorFile, 'entries'>, name: UsualName): string | null {
+  if (entries.has(name)) return null;
+  const names = [...entries.keys()];
   const known: readonly string[] = [name, ...usualNames[name]];
   return names.find((one) => known.includes(one.toLowerCase())) ?? null;
+}
+
+/** The tensors of a file that are likely those that an audit reads under other names, by the names that it reads them by. */
+export function likelyTensors(
+  file: Pick<TensorFile, 'entries'>,
+): Readonly<Partial<Record<UsualName, string>>> {
+  const found = (Object.keys(usualNames) as UsualName[]).flatMap((name) => {
+    const likely = likelyTensor(file, name);
+    return likely === null ? [] : [[name, likely] as const];
+  });
+  return Object.fromEntries(found);
 }
 
 /** A word of a command line as a shell reads it. */

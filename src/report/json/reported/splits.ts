@@ -89,7 +89,7 @@ export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly s
       : [`the parts are of ${rule}, and not of ${instead}, which was said or assumed`]),
     ...(unjudged.length === 0
       ? []
-      : [`not judged: ${namedParts(numbers, parts.length)} (${reasonClause(first)})`]),
+      : [`not judged: ${namedParts(numbers, parts.length)}, since ${reasonClause(first)}`]),
   ];
 }
 
@@ -110,7 +110,7 @@ export function splitFindings(
             : '';
       return {
         test: 'split-part' as const,
-        statement: `part ${split} of ${parts.length} (${describePartKeys(part)}) is wrong${cause} (${reasonClause(part)})`,
+        statement: `part ${split} of ${parts.length} (${describePartKeys(part)}) is wrong${cause}; judged alone, ${reasonClause(part)}`,
       };
     });
   if (merge === null || merge.pass) return ofParts;

@@ -60,7 +60,7 @@ describe('keys that are left out in the backward pass', () => {
     const placeIn = (scope: Scope) => describePlace(found(off, 'dk', scope)[0].place!);
     expect(placeIn(scopeOf((head) => head === 3))).toBe('sequence 1, head 1, keys 2 to 4');
     expect(placeIn(scopeOf((head, query) => head === 2 && query > 3))).toBe(
-      'sequence 1, head 0, queries 4 to 5 (2 of 6 rows), keys 2 to 4',
+      'sequence 1, head 0, queries 4 to 5, 2 of 6 rows, keys 2 to 4',
     );
     expect(placeIn(scopeOf(() => true))).toBe('keys 2 to 4');
   });
