@@ -190,7 +190,7 @@ def audit_on_device(
     said: list[str] = []
 
     def whole(options: Sequence[str]) -> AuditReport:
-        report = whole_report([word for word in options if not _is_rate(word, rate)])
+        report = whole_report(options)
         said.append(report.text)
         return AuditReport(dict(report.json))
 
@@ -224,11 +224,6 @@ def audit_on_device(
     text = f"{said[-1].rstrip()}\n\n{where}\n"
     report = parse_report_in_python(verdict.report.report, text)
     return replace(report, passed=verdict.passed, sentence=verdict.sentence)
-
-
-def _is_rate(word: str, rate: float | None) -> bool:
-    # The request has it already.
-    return rate is not None and word in ("--false-alarm-rate", repr(rate))
 
 
 def assert_attention(

@@ -72,7 +72,7 @@ def judge(
     has one, and the gradients where they are given.
 
     ``auditor`` judges what the device leaves open; None starts the package's own. ``whole`` audits the
-    whole problem as it was stored, by options of the command line; None for as it is here. Raises
+    whole problem as it was stored, by the same rate and further options of the command line; None for as it is here. Raises
     ValueError for tensors and settings that do not fit together, CommandLineError where what is
     left open cannot be judged.
     """
@@ -257,9 +257,9 @@ class _Work:
         )
 
     def _audit_all(self, options: list[str]) -> AuditReport:
-        words = [*self.options, *options]
         if self.whole is not None:
-            return self.whole(words)
+            return self.whole(options)
+        words = [*self.options, *options]
         return audit_dump(self.problem, self.outputs, self.auditor, words, self.gradients)
 
     def _audit_heads(self, heads: list[int], options: list[str]) -> AuditReport:
