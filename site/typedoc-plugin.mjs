@@ -4,6 +4,7 @@
  * that are not coloured as if they were a program.
  */
 import { IndexEvent, MarkdownEvent, ReflectionKind, RendererEvent } from 'typedoc';
+import { mendSearch } from './search-index.mjs';
 import { writeSearchTexts } from './search-texts.mjs';
 
 /** How much sooner than a name of the reference a document is found, by its shelf. */
@@ -78,9 +79,15 @@ export function load({ renderer }) {
     boostDocuments(searchResults);
     results = searchResults;
   });
-  renderer.on(RendererEvent.END, ({ outputDirectory }) =>
-    writeSearchTexts(outputDirectory, results, (one) => renderer.router.getFullUrl(one)),
-  );
+  renderer.on(RendererEvent.END, ({ outputDirectory }) => {
+    writeSearchTexts(outputDirectory, results, (one) => renderer.router.getFullUrl(one));
+    // TypeDoc's own work of this kind writes the index.
+    const jobs = renderer.postRenderAsyncJobs.splice(0);
+    renderer.postRenderAsyncJobs.push(async (event) => {
+      await Promise.all(jobs.map((job) => job(event)));
+      mendSearch(outputDirectory);
+    });
+  });
   // Before Markdown is parsed, and after.
   renderer.on(MarkdownEvent.PARSE, markOutputs, 1000);
   renderer.on(MarkdownEvent.PARSE, wrapTables, -1000);

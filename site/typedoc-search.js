@@ -69,6 +69,14 @@
       document.documentElement.dataset.base.replace(/\/?$/, '/'),
       document.baseURI,
     ).href;
+    // What lunr's language takes for its own is none of a reader's words: --rows, a:b, "a phrase".
+    const value = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+    Object.defineProperty(field, 'value', {
+      ...value,
+      get() {
+        return value.get.call(this).replaceAll(/[-+:^~*"]+/g, ' ');
+      },
+    });
     new MutationObserver(async () => {
       const links = [...results.querySelectorAll('a:not(:has(.excerpt))')];
       if (links.length === 0) return;

@@ -56,13 +56,19 @@ export function premiseHint({ statement, flags }: PremiseFit): string {
 /** By how much of the squared error a cause may come behind the nearest one and be told beside it. */
 const asNear = 0.1;
 
+/** A part in per cent: 100 only where nothing but roundings is left. */
+function percentOf(part: number): number {
+  return part > 1 - 1e-6 ? 100 : Math.floor(part * 100);
+}
+
 /** The nearest cause and the next, where it comes as near, with how much they explain, in a clause; null without any. */
 export function nearestClause(candidates: readonly Candidate[]): string | null {
   const [first] = candidates;
   if (first === undefined) return null;
   const near = candidates.slice(0, 2).filter((one) => one.explained >= first.explained - asNear);
-  const shares = near.map(({ explained }) => Math.floor(explained * 100));
-  return `${near.map(({ sentence }) => sentence).join(', or ')}, which would explain ${shares.join(' and ')} % of the squared error`;
+  const [most, next] = near.map(({ explained }) => percentOf(explained));
+  const other = near.length < 2 ? '' : `; or ${near[1].sentence}, ${next} %`;
+  return `${first.sentence}, which would explain ${most} % of the squared error${other}`;
 }
 
 /** The part of the squared error from which on a headline tells the nearest cause. */

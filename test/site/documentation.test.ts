@@ -144,6 +144,20 @@ describe.runIf(hasChromium())('the documentation in Chromium', { timeout: patien
     expect(await own.innerText()).toMatch(/^Judges outputs/);
   });
 
+  it('finds every word of the project, and what looks like a language of searches', async () => {
+    await open('index.html');
+    const errors: string[] = [];
+    page.on('pageerror', ({ message }) => errors.push(message));
+    await page.click('#tsd-search-trigger');
+    for (const words of ['flashproof', '--rows', 'flashproof audit', 'key:value', '"a pass"']) {
+      await page.fill('#tsd-search-input', '');
+      await page.locator('#tsd-search-results a').first().waitFor({ state: 'detached' });
+      await page.fill('#tsd-search-input', words);
+      await page.locator('#tsd-search-results a').first().waitFor();
+    }
+    expect(errors).toEqual([]);
+  });
+
   it('calls entry points as programs import them', async () => {
     await open('index.html');
     const links = page.locator('.site-menu a[href*="modules/"]:not([href*="#"])');

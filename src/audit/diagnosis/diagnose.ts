@@ -17,6 +17,7 @@ import {
   explainsAlone,
   measureAgreement,
   misfitOf,
+  shareOfAll,
   type Agreement,
 } from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
@@ -172,7 +173,9 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
     return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
   const { contexts, tried, fitting } = found;
   const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
-  const open = unexplained([...located, ...ofSizes, ...untried], place, nearestCandidates(tried));
+  const [context] = contexts;
+  const nearest = nearestCandidates(tried, (one) => shareOfAll(one, context));
+  const open = unexplained([...located, ...ofSizes, ...untried], place, nearest);
   return { ...open, fitting };
 }
 
@@ -254,7 +257,7 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
       const open = unexplained(
         [`${causes.length} causes would give this output equally well: ${causes.join(', ')}`],
         placeOfRows(rows, { ...input.problem, shape }),
-        nearestCandidates([first, ...others]),
+        nearestCandidates([first, ...others], (one) => shareOfAll(one, context)),
       );
       return { ...open, fitting };
     }

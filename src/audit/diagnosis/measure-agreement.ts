@@ -197,6 +197,33 @@ function sparedRows(hypothesis: Hypothesis, sample: readonly SampleRow[]): Sampl
   });
 }
 
+/**
+ * The part of the squared error of all rows that err which a hypothesis explains, below 0 where it makes more of it: rows that it says
+ * nothing of count as they are. Where the LSE alone is off, `share` of a hypothesis that leaves the output right; else 0.
+ */
+export function shareOfAll(
+  { hypothesis, share }: Agreement,
+  { sample, onlyLse }: HypothesisContext,
+): number {
+  let [left, error] = [0, 0];
+  for (const row of sample.filter(({ damaged }) => damaged)) {
+    const prediction = hypothesis.predict(row);
+    const before = squaredDistance(row.observed, row.correct.out);
+    if (onlyLse && prediction !== null && misfitOf(row.observed, prediction) > damageRatio)
+      return 0;
+    if (!Number.isFinite(before)) continue;
+    const distance =
+      prediction === null || !saysSomething(row, prediction)
+        ? before
+        : squaredDistance(row.observed, prediction.out);
+    const sound = hypothesis.sound?.(row) ?? row.correct.out;
+    const ofSound = sound === row.correct.out ? before : squaredDistance(row.observed, sound);
+    left += distance === 0 ? 0 : Math.max(0, distance + (before - ofSound));
+    error += before;
+  }
+  return onlyLse ? share : error === 0 ? 0 : 1 - left / error;
+}
+
 /** The causes that agreements are with, each once. */
 export function causesOf(agreements: readonly Agreement[]): string[] {
   return [...new Set(agreements.map(({ hypothesis }) => hypothesis.id))];
