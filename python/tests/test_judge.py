@@ -68,6 +68,41 @@ def test_correct_kernels_of_any_order_pass(name, contract):
         assert max(one.max_ulps for one in found.profile) <= 0.5
 
 
+WITHOUT_WINDOW = """
+import numpy
+
+
+def attention(q, k, v, *, scale, causal):
+    q, k, v = (x.astype(numpy.float64) for x in (q, k, v))
+    s = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        rows, keys = s.shape[-2:]
+        s = numpy.where(numpy.tri(rows, keys, keys - rows, dtype=bool), s, -numpy.inf)
+    p = numpy.exp(s - s.max(-1, keepdims=True))
+    return (p @ v / p.sum(-1, keepdims=True)).astype(numpy.float32)
+"""
+
+
+def test_a_kernel_may_lack_what_its_contract_does_not_promise():
+    own = {"formats": ["fp32"], "window": False, "groupedHeads": False, "emptyRows": False}
+    files = {"own.py": WITHOUT_WINDOW.encode()}
+    found = flashproof.judge(
+        flashproof.Candidate(files, "own.py::attention", label="own"),
+        {**CONTRACT, **own},
+        budget=BUDGET,
+        seed=7,
+    )
+    assert found.verdict == "pass", str(found)
+    promised = flashproof.judge(
+        flashproof.Candidate(files, "own.py::attention", label="own"),
+        {**CONTRACT, **own, "window": True},
+        budget=BUDGET,
+        seed=7,
+    )
+    assert promised.verdict == "fail"
+    assert "window" in promised.reason
+
+
 CHEATS = {
     "zeros": ("rows-not-written", "rows are zero .* though there are keys to see"),
     "nan_as_a_wildcard": ("non-finite", "256 of 256 elements are NaN"),

@@ -82,6 +82,8 @@ class Session:
             self._kept = dict(named or zip(self._results, values))
             return made
 
+        # Whose arguments are those that it takes: it is called without others that change nothing.
+        run.__wrapped__ = kernel  # type: ignore[attr-defined]
         return run
 
     def run(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
