@@ -290,6 +290,8 @@ def test_one_call_of_each_so_many_is_judged_and_a_loop_goes_on(capsys):
         for _ in range(400):
             model.step(*inputs)
     assert (judged.judged, judged.left_out, len(judged.failures)) == (4, 396, 2), judged.text
+    # Numbered among all calls, one of each hundred.
+    assert [(call.number - 1) // 100 for call in judged.calls] == [0, 1, 2, 3]
     said = capsys.readouterr().err
     # Each failure as it comes, and all of them at the end.
     assert said.count("flashproof:\ncall ") == 2

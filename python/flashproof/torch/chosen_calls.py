@@ -41,6 +41,10 @@ class ChosenCalls(JudgedCalls):
         self._settings = chosen.settings
         self._kept = 0
 
+    def _number(self) -> int:
+        """The number of the call that is met now, from 1, among all that were met."""
+        return len(self.calls) + self._sampling.left_out + 1
+
     def _conclude(
         self, said: JudgedCall, part: Part, subject: Subject, keep: Callable[[], str]
     ) -> None:

@@ -87,7 +87,7 @@ class JudgedAttention(JudgedAttentionCalls):
     def _miss(self, reason: str) -> None:
         if self._sampling.is_of_a_loop and not self._sampling.wants():
             return
-        self.calls.append(JudgedCall(len(self.calls) + 1, caller(), not_judged=reason))
+        self.calls.append(JudgedCall(self._number(), caller(), not_judged=reason))
 
     def _attend(
         self, function: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]

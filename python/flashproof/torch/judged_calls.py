@@ -72,7 +72,7 @@ class JudgedAttentionCalls(ChosenCalls):
         """
         if not self._sampling.wants():
             return plain()
-        said = JudgedCall(len(self.calls) + 1, caller())
+        said = JudgedCall(self._number(), caller())
         self.calls.append(said)
         try:
             with self._timed(said):

@@ -93,7 +93,7 @@ class JudgedRecurrences(ChosenCalls):
     def _call(
         self, function: Callable[..., Any], kernel: Kernel, args: Any, given: dict[str, Any]
     ) -> Any:
-        said = JudgedCall(len(self.calls) + 1, caller(), function.__name__)
+        said = JudgedCall(self._number(), caller(), function.__name__)
         self.calls.append(said)
         try:
             with self._timed(said):

@@ -121,7 +121,10 @@ function zeroRows(one: Stored): Prediction | null {
   };
   const off = Array.from({ length: heads * rows }, (_, row) => row).filter(isZero);
   if (off.length === 0) return null;
-  const zero = withZeros(one, off);
+  // Beside these rows that are rightly zero, as those of keys that no query sees, are none that are not written.
+  const zero = withZeros(one, off).filter((row) =>
+    exact.subarray(row * columns, (row + 1) * columns).some((x) => x !== 0),
+  );
   const predicted = exact.slice();
   for (const row of zero) predicted.fill(0, row * columns, (row + 1) * columns);
   return {
