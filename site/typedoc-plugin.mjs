@@ -81,12 +81,7 @@ export function load({ renderer }) {
   });
   renderer.on(RendererEvent.END, ({ outputDirectory }) => {
     writeSearchTexts(outputDirectory, results, (one) => renderer.router.getFullUrl(one));
-    // TypeDoc's own work of this kind writes the index.
-    const jobs = renderer.postRenderAsyncJobs.splice(0);
-    renderer.postRenderAsyncJobs.push(async (event) => {
-      await Promise.all(jobs.map((job) => job(event)));
-      mendSearch(outputDirectory);
-    });
+    mendSearch(outputDirectory);
   });
   // Before Markdown is parsed, and after.
   renderer.on(MarkdownEvent.PARSE, markOutputs, 1000);
