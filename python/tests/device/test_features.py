@@ -4,6 +4,7 @@ element.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from flashproof.device.features import Features
 from flashproof.device.measure import measure
 from flashproof.device.problem import AttentionProblem
 
+IS_LONG = os.environ.get("DEVICE_OUTPUTS") == "all"
 SHAPE = (2, 4, 2, 150, 200, 32)
 GENERATOR = torch.Generator().manual_seed(11)
 
@@ -115,10 +117,14 @@ SEQUENCES = (
 )
 
 
-@pytest.mark.parametrize("settings", [{}, {"causal": True}, {"window": (30, 3)}], ids=str)
-@pytest.mark.parametrize("beside", ["nothing", "alibi", "sink", "factors", "prefix"])
+BESIDE = ["nothing", "alibi", "sink", "factors", "prefix"]
+SETTINGS: list[dict[str, Any]] = [{}, {"causal": True}, {"window": (30, 3)}]
+PACKED = [(beside, settings) for beside in BESIDE for settings in SETTINGS]
+
+
+@pytest.mark.parametrize(("beside", "settings"), PACKED if IS_LONG else PACKED[::4], ids=str)
 def test_sequences_have_the_bounds_of_the_library(
-    settings: dict[str, Any], beside: str, tmp_path: Path
+    beside: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     if beside == "prefix" and "window" in settings:
         pytest.skip("is the command line's")
@@ -172,7 +178,9 @@ def test_captures_with_features_pass_here_as_on_the_command_line(path: Path, ker
     assert (report.passed, report.decided_by) == (True, "device"), report.text
 
 
-@pytest.mark.parametrize(("path", "kernel"), OWN[::2], ids=lambda x: getattr(x, "stem", x))
+@pytest.mark.parametrize(
+    ("path", "kernel"), OWN if IS_LONG else OWN[::5], ids=lambda x: getattr(x, "stem", x)
+)
 def test_damaged_captures_with_features_have_the_verdict_of_the_command_line(
     path: Path, kernel: str
 ) -> None:
