@@ -114,8 +114,8 @@ class Features:
             of_queries, of_keys = (x[entry] if x.dim() > 1 else x for x in segments)
             segments = of_queries, of_keys
         if slopes is not None:
-            of_heads = chosen(slopes[..., None, None])
-            slopes = None if of_heads is None else of_heads.flatten()
+            entries, heads = (list(x) for x in zip(*places, strict=True))
+            slopes = slopes[heads] if slopes.dim() == 1 else slopes[entries, heads]
         if sink is not None:
             sink = sink[[head for _, head in places]]
         return replace(
@@ -129,9 +129,13 @@ class Features:
         )
 
 
+def _of_rank_4(x: Tensor) -> Tensor:
+    return x.reshape((1,) * (4 - x.dim()) + tuple(x.shape))
+
+
 def of_head(x: Tensor, batch: int, head: int) -> Tensor:
     """What a tensor that broadcasts to [B, H, queries, keys] has for a head, [queries or 1, keys or 1]."""
-    full = x.reshape((1,) * (4 - x.dim()) + tuple(x.shape))
+    full = _of_rank_4(x)
     return full[batch if full.shape[0] > 1 else 0, head if full.shape[1] > 1 else 0]
 
 
@@ -139,7 +143,7 @@ def of_heads(x: Tensor, numbers: Sequence[int], heads: int) -> Tensor:
     """What a tensor that broadcasts to [B, H, queries, keys] has for some heads, counted over [B, H]: [heads,
     queries or 1, keys or 1].
     """
-    full = x.reshape((1,) * (4 - x.dim()) + tuple(x.shape))
+    full = _of_rank_4(x)
     places = torch.tensor(numbers, device=x.device)
     batch = places // heads if full.shape[0] > 1 else torch.zeros_like(places)
     head = places % heads if full.shape[1] > 1 else torch.zeros_like(places)

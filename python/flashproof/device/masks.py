@@ -86,14 +86,16 @@ class VisibleKeys:
         """Of each query the keys that any query of its group sees, from the first to the last."""
         if self.groups is not None:
             return VisibleKeys(*self.groups, self.may_begin_late)
-        numbers = torch.arange(self.begin.shape[0], device=self.begin.device) // GROUP_ROWS
-        return VisibleKeys(*_spans(self, numbers), self.may_begin_late)
+        queries = self.begin.shape[0]
+        numbers = torch.arange(queries, device=self.begin.device) // GROUP_ROWS
+        return VisibleKeys(*_spans(self, numbers, -(-queries // GROUP_ROWS)), self.may_begin_late)
 
 
-def _spans(seen: VisibleKeys, groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each query the first and one behind the last key of its group, whose numbers [queries] ascend."""
+def _spans(seen: VisibleKeys, groups: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Of each query the first and one behind the last key of its group, by the groups' numbers [queries], which
+    are below ``count``.
+    """
     sees = seen.count > 0
-    count = int(groups[-1]) + 1 if groups.numel() > 0 else 0
     begin = torch.full((count,), _NOTHING, dtype=torch.int64, device=groups.device)
     end = torch.zeros_like(begin)
     begin.scatter_reduce_(0, groups, seen.begin.masked_fill(~sees, _NOTHING), "amin")
@@ -128,7 +130,7 @@ def visible_keys(
     if parts:
         found = _within(found, Holes(tuple(parts), shape.keys))
     if is_packed:
-        found = replace(found, groups=_spans(found, places.groups))
+        found = replace(found, groups=_spans(found, places.groups, shape.queries))
     return found
 
 

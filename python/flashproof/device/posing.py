@@ -158,8 +158,27 @@ class _Rows:
         return rows[self.places].transpose(0, 1)[None]
 
 
-def _integers(x: Tensor) -> list[int]:
-    return [int(one) for one in x.detach().cpu().flatten().tolist()]
+def _integers(given: Mapping[str, Tensor], name: str) -> list[int]:
+    """The whole numbers of a tensor [n]. Raises NotPosedError for what are none."""
+    x = given[name]
+    if x.dim() != 1 or x.dtype.is_floating_point or x.dtype == torch.bool:
+        raise NotPosedError(f"{name} is no list of whole numbers")
+    return [int(one) for one in x.tolist()]
+
+
+def _bounds(given: Mapping[str, Tensor], name: str) -> list[int]:
+    """Where sequences begin, and the last ends. Raises NotPosedError for what says no such thing."""
+    bounds = _integers(given, name)
+    if not bounds or bounds[0] != 0:
+        raise NotPosedError(f"{name} does not begin at 0")
+    return bounds
+
+
+def _each(values: list[int], sequences: list[int], name: str) -> list[int]:
+    """Values of each sequence. Raises NotPosedError for more or fewer of them."""
+    if len(values) != len(sequences):
+        raise NotPosedError(f"{name} has {len(values)} numbers, of {len(sequences)} sequences")
+    return values
 
 
 def _rows(starts: list[int], lengths: list[int], device: torch.device) -> _Rows:
@@ -177,12 +196,10 @@ def _rows(starts: list[int], lengths: list[int], device: torch.device) -> _Rows:
 
 def _side(name: str, x: Tensor, given: Mapping[str, Tensor], *, heads_first: bool) -> _Rows:
     """The rows of q, or of k and v: packed, or padded."""
-    used, left = given.get(f"seqused_{name}"), given.get("leftpad_k") if name == "k" else None
-    ends = given.get(f"cu_seqlens_{name}")
-    if ends is not None:
+    if f"cu_seqlens_{name}" in given:
         if x.dim() != 3:
             raise NotPosedError(f"cu_seqlens_{name} is given, and {name} has {x.dim()} dimensions")
-        bounds = _integers(ends)
+        bounds = _bounds(given, f"cu_seqlens_{name}")
         starts, lengths = bounds[:-1], [b - a for a, b in zip(bounds, bounds[1:])]
         capacity = lengths
     else:
@@ -191,14 +208,16 @@ def _side(name: str, x: Tensor, given: Mapping[str, Tensor], *, heads_first: boo
         slots = x.shape[2 if heads_first else 1]
         starts, lengths = [i * slots for i in range(x.shape[0])], [slots] * x.shape[0]
         capacity = lengths
-    if used is not None:
-        lengths = _integers(used)
-    if left is not None:
-        before = _integers(left)
+    if (used := f"seqused_{name}") in given:
+        lengths = _each(_integers(given, used), starts, used)
+    if name == "k" and "leftpad_k" in given:
+        before = _each(_integers(given, "leftpad_k"), starts, "leftpad_k")
+        if any(count < 0 for count in before):
+            raise NotPosedError("leftpad_k is below 0")
         starts = [a + b for a, b in zip(starts, before, strict=True)]
         lengths = [a - b for a, b in zip(lengths, before, strict=True)]
         capacity = [a - b for a, b in zip(capacity, before, strict=True)]
-    if len(lengths) != len(starts) or any(a > b for a, b in zip(lengths, capacity)):
+    if any(a > b for a, b in zip(lengths, capacity, strict=True)):
         raise NotPosedError("lengths reach beyond the rows that there are")
     return _rows(starts, lengths, x.device)
 
@@ -213,23 +232,27 @@ def _pages(k: Tensor, given: Mapping[str, Tensor]) -> _Rows:
     if "block_table" in given:
         if "seqused_k" not in given:
             raise NotPosedError("block_table is given without seqused_k")
-        lengths = _integers(given["seqused_k"])
-        table = given["block_table"].to(k.device).long()
-        if table.dim() != 2 or table.shape[0] != len(lengths):
+        lengths = _integers(given, "seqused_k")
+        table = given["block_table"].to(k.device)
+        if table.dim() != 2 or table.dtype.is_floating_point or table.shape[0] != len(lengths):
             raise NotPosedError(f"block_table has shape {list(table.shape)}")
         if any(length > table.shape[1] * size for length in lengths):
             raise NotPosedError("lengths reach beyond the pages that there are")
         firsts = [i * table.shape[1] for i in range(len(lengths))]
-        pages = table.flatten()
+        pages = table.long().flatten()
     else:
         if any(name not in given for name in _LISTS):
             raise NotPosedError("lists of pages are not given together")
-        bounds, last = _integers(given[_LISTS[0]]), _integers(given[_LISTS[2]])
+        bounds = _bounds(given, _LISTS[0])
         counts = [b - a for a, b in zip(bounds, bounds[1:])]
+        last = _each(_integers(given, _LISTS[2]), counts, _LISTS[2])
+        if any(not 0 < rest <= size for n, rest in zip(counts, last, strict=True) if n > 0):
+            raise NotPosedError(f"{_LISTS[2]} is no number of keys of a page")
         lengths = [
             (n - 1) * size + rest if n > 0 else 0 for n, rest in zip(counts, last, strict=True)
         ]
-        firsts, pages = bounds[:-1], given[_LISTS[1]].to(k.device).long().flatten()
+        firsts = bounds[:-1]
+        pages = torch.tensor(_integers(given, _LISTS[1]), device=k.device)
     rows = _rows([first * size for first in firsts], lengths, k.device)
     page, slot = rows.places // size, rows.places % size
     if page.numel() > 0 and int(page.max()) >= pages.numel():
@@ -259,6 +282,11 @@ def _packed(
         raise NotPosedError("queries and keys have different numbers of sequences")
     if in_pages and any(name in tensors for name in ("dk", "dv")):
         raise NotPosedError("gradients of keys in pages are given")
+    for name, x in tensors.items():
+        like = k if name in ("k", "v", "dk", "dv") else q
+        # Rows are taken of all by the places of q's, or of k's.
+        if name != "lse" and x.shape[:-1] != like.shape[:-1]:
+            raise NotPosedError(f"{name} has shape {list(x.shape)}")
     found = {}
     for name, x in tensors.items():
         if name == "lse":

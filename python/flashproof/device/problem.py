@@ -134,6 +134,10 @@ def fitted(outputs: KernelOutputs, shape: Shape) -> KernelOutputs:
     )
 
 
+_EXACT = ("sink", "alibi_slopes", "q_segments", "k_segments")
+"""Features whose sizes do not broadcast."""
+
+
 def why_features_not_covered(problem: AttentionProblem) -> str | None:
     """What of a problem's features keeps it from being judged on its device, in a clause; None where nothing
     does.
@@ -152,12 +156,15 @@ def why_features_not_covered(problem: AttentionProblem) -> str | None:
     for name, x in features.tensors.items():
         if x.device != problem.q.device:
             return f"{name} lies on {x.device}, and q on {problem.q.device}"
-        if not _broadcasts(x, sizes[name], exactly=name in ("sink", "alibi_slopes", "q_segments")):
+        if not _broadcasts(x, sizes[name], exactly=name in _EXACT):
             return f"{name} has shape {list(x.shape)}"
         if name == "mask":
             if x.dtype != torch.bool:
                 return "the mask has other elements than booleans"
-        elif not name.endswith("_segments"):
+        elif name in ("q_segments", "k_segments"):
+            if x.dtype.is_floating_point or x.dtype == torch.bool:
+                return f"{name} has other elements than whole numbers"
+        else:
             if x.dtype not in FORMATS:
                 return f"{name} is {str(x.dtype).removeprefix('torch.')}"
             # A bias and a sink of −∞ are none.
@@ -174,7 +181,7 @@ def why_features_not_covered(problem: AttentionProblem) -> str | None:
 
 def _broadcasts(x: Tensor, sizes: tuple[int, ...], *, exactly: bool) -> bool:
     """Whether a tensor's sizes are the last of these, or 1 unless exactly they are asked for."""
-    if x.dim() > len(sizes):
+    if not 0 < x.dim() <= len(sizes):
         return False
     own = sizes[len(sizes) - x.dim() :]
     return all(a == b or (a == 1 and not exactly) for a, b in zip(x.shape, own, strict=True))

@@ -5,6 +5,7 @@ element.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from test_bounds import compare
 import flashproof
 from flashproof import audits
 from flashproof.arguments import FEATURES as FEATURES_GIVEN
+from flashproof.device import judge
+from flashproof.device.command_line import some_heads
 from flashproof.device.features import Features
 from flashproof.device.measure import measure
-from flashproof.device.problem import AttentionProblem
+from flashproof.device.problem import AttentionProblem, shape_of
 
 IS_LONG = os.environ.get("DEVICE_OUTPUTS") == "all"
 SHAPE = (2, 4, 2, 150, 200, 32)
@@ -236,3 +239,70 @@ def test_rows_that_belong_to_no_sequence_are_said_to_be_left_out() -> None:
         flashproof.assert_attention(
             q, k, v, out, layout="bshd", features={"seqused_q": lengths, "seqused_k": lengths}
         )
+
+
+def _plain(*sizes: int) -> torch.Tensor:
+    return torch.randn(*sizes, generator=GENERATOR)
+
+
+def _int(*numbers: int) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int32)
+
+
+Q, PAGES = _plain(2, 4, 2, 16), _plain(3, 8, 2, 16)
+PACKED_Q = _plain(8, 2, 16)
+LYING = {"block_table": torch.tensor([[0], [1]], dtype=torch.int32), "seqused_k": _int(8, 5)}
+UNFIT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "one segment of keys": ({}, {"q_segments": _int(0, 0, 1, 1), "k_segments": _int(0)}),
+    "segments that are no integers": (
+        {},
+        {"q_segments": torch.zeros(4), "k_segments": torch.zeros(4)},
+    ),
+    "lengths that are no integers": (
+        dict.fromkeys(("q", "k", "v", "out"), PACKED_Q),
+        {"cu_seqlens": torch.tensor([0.0, 4.5, 8.0])},
+    ),
+    "sequences that begin late": (
+        dict.fromkeys(("q", "k", "v", "out"), PACKED_Q),
+        {"cu_seqlens": _int(3, 5, 8)},
+    ),
+    "lengths of too few sequences": ({}, {"seqused_q": _int(4), "seqused_k": _int(4)}),
+    "padding below 0": ({}, {"seqused_k": _int(4, 4), "leftpad_k": _int(-1, 0)}),
+    "an output with other slots": ({"out": _plain(2, 6, 2, 16)}, {"seqused_q": _int(4, 2)}),
+    "pages of V of another size": ({"k": PAGES, "v": _plain(6, 4, 2, 16)}, LYING),
+    "a page that is none": (
+        {"k": PAGES, "v": PAGES},
+        {**LYING, "block_table": torch.tensor([[0], [7]], dtype=torch.int32)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_does_not_fit_is_refused_as_by_the_command_line(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(*_: object) -> None:
+        raise AssertionError("it was judged")
+
+    # The package's own ``judge`` has the module's name.
+    monkeypatch.setattr(sys.modules[judge.__module__], "measure", measured)
+    tensors, features = UNFIT[name]
+    made = {**dict.fromkeys(("q", "k", "v", "out"), Q), **tensors}
+    given: dict[str, Any] = {"layout": "bshd", "features": features}
+    with pytest.raises(flashproof.RequestError) as refused:
+        flashproof.audit(**made, **given)
+    with pytest.raises(flashproof.RequestError) as told:
+        audits.verdict_on(made, given)
+    assert str(told.value) == str(refused.value)
+
+
+def test_slopes_of_one_head_in_several_entries_go_with_the_heads_that_are_open() -> None:
+    slopes = torch.tensor([0.25])
+    problem = _with(drawn((3, 1, 1, 30, 30, 16), torch.float32, 4), Features(alibi_slopes=slopes))
+    outputs = textbook(problem, torch.float32, torch.float32)
+    shape = shape_of(problem)
+    part, own, _ = some_heads(problem, outputs, None, shape, [0, 2])
+    assert part.features.alibi_slopes is not None
+    assert part.features.alibi_slopes.tolist() == [0.25, 0.25]
+    whole, some = (measure(x, y, 1e-9) for x, y in ((problem, outputs), (part, own)))
+    assert not whole.open_heads and not some.open_heads

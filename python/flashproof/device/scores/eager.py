@@ -124,14 +124,14 @@ def _total_rows(
         squares=squares.sum(-1),
         squares_alike=squares.mul_(counts).sum(-1),
         bias=torch.minimum(weights, least, out=moved).sum(-1),
-        additions=_additions(weights, law),
+        additions=_additions(weights, law, hidden),
         heaviest=heaviest,
         is_tied=(weights >= (most * TIED)[:, :, None]).sum(-1) > 1,
         variance=variance,
     )
 
 
-def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
+def _additions(weights: Tensor, law: ScoreLaw, hidden: Tensor | None) -> Tensor:
     """Tiles are those of 64 rows together, from the first key that any of them sees to the last; not
     those of which none sees a key.
     """
@@ -142,16 +142,15 @@ def _additions(weights: Tensor, law: ScoreLaw) -> Tensor:
     sizes = (seen.end[:, None] - starts).clamp(0, GROUP_ROWS)
     last = (starts + sizes - law.first_key).clamp(0, keys)
     if law.seen.holes is not None:
-        sizes = sizes * _tiles_seen(law, (starts - law.first_key).clamp(0, keys), last, keys)
+        sizes = sizes * _tiles_seen(hidden, (starts - law.first_key).clamp(0, keys), last)
     upto = weights.cumsum(-1).gather(-1, (last - 1).clamp(min=0).expand(weights.shape[0], rows, -1))
     mass = kept_where(last > 0, upto)
     at_most = (mass * GROWN).clamp(max=1)
     return kept_where(mass > 0, sizes * at_most).sum(-1)
 
 
-def _tiles_seen(law: ScoreLaw, first: Tensor, last: Tensor, keys: int) -> Tensor:
+def _tiles_seen(hidden: Tensor | None, first: Tensor, last: Tensor) -> Tensor:
     """Whether any row of the group sees a key of a tile, [rows, tiles]; tiles are keys first … last - 1."""
-    hidden = hidden_keys(law.seen, law.first_key, keys)
     if hidden is None:
         return torch.ones_like(first, dtype=torch.bool)
     before = torch.nn.functional.pad((~hidden).long().cumsum(-1), (1, 0))
