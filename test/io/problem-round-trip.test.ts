@@ -48,11 +48,11 @@ const containers: Readonly<Record<string, (problem: Problem) => Promise<() => Pr
       const path = folder.at('folder');
       rmSync(path, { recursive: true, force: true });
       mkdirSync(path);
-      for (const [name, tensor] of Object.entries(posedTensors(problem)))
-        await writeNpy(join(path, `${name}.npy`), tensor);
       const notes = { ...problemMetadata(problem) } as Record<string, string>;
-      if (problem.q.format === 'e4m3')
-        for (const name of ['q', 'k', 'v']) notes[`format.${name}`] = 'e4m3';
+      for (const [name, tensor] of Object.entries(posedTensors(problem))) {
+        await writeNpy(join(path, `${name}.npy`), tensor);
+        if ('format' in tensor && tensor.format === 'e4m3') notes[`format.${name}`] = 'e4m3';
+      }
       writeFileSync(join(path, 'metadata.json'), JSON.stringify(notes));
       return () => reading(path);
     },
